@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/halves.h"
 #include "runtime/exec/passes/passes.h"
+#include "runtime/exec/storage.h"
 
 /* ---- a node ---- */
 
@@ -36,8 +38,8 @@ static built build(const compare_test *test) {
     built g = {.n = CHANNELS};
     const void *attributes = test->op == &clt_op_matmul ? (const void *)&test->matmul : &test->conv2d;
     assert_ok(clt_graph_create(&g.graph));
-    g.inputs[A] = clt_input(g.graph, "a", CLT_F32, test->a);
-    g.inputs[B] = clt_input(g.graph, "b", CLT_F32, test->b);
+    g.inputs[A] = clt_input(g.graph, "a", test->dtype, test->a);
+    g.inputs[B] = clt_input(g.graph, "b", test->dtype, test->b);
     g.y = clt_node(NULL, test->op, attributes, g.inputs, 2);
     assert_ok(clt_graph_status(g.graph));
     return g;
@@ -137,11 +139,16 @@ static float *draw(const clt_tensor *tensor, bool integers, uint64_t *state) {
 
 static clt_memory *operand(clt_device *device, const clt_tensor *tensor, const float *values, bool integers,
                            uint64_t *state) {
-    size_t bytes = (size_t)clt_tensor_elements(tensor) * sizeof(float);
+    size_t bytes = clt_tensor_bytes(tensor), n = (size_t)clt_tensor_elements(tensor);
     float *drawn = draw(tensor, integers, state);
+    void *stored = malloc(n * sizeof(float));
     clt_memory *memory = spoiled(device, bytes);
-    assert_ok(clt_memory_write(memory, 0, values ? values : drawn, bytes));
+    assert_non_null(stored);
+    if (tensor->dtype == CLT_F32) memcpy(stored, values ? values : drawn, bytes);
+    else clt_float_narrow(stored, values ? values : drawn, tensor->dtype, n);
+    assert_ok(clt_memory_write(memory, 0, stored, bytes));
     free(drawn);
+    free(stored);
     return memory;
 }
 
@@ -181,7 +188,7 @@ static void launch_kernel(clt_lowering *l, clt_launch *launch, const bound *b) {
 
 static float *run_lowered(clt_device *device, const compare_test *test, clt_lowering *l, bound *b) {
     uint64_t state = 7;
-    size_t bytes = (size_t)clt_tensor_elements(b->graph->y) * sizeof(float);
+    size_t bytes = clt_tensor_bytes(b->graph->y), n = (size_t)clt_tensor_elements(b->graph->y);
     const float *given[INPUTS] = {test->a_values, test->b_values};
     for (int i = 0; i < b->graph->n; i++)
         b->inputs[i] = operand(device, b->graph->inputs[i], given[i], test->integers, &state);
@@ -191,9 +198,13 @@ static float *run_lowered(clt_device *device, const compare_test *test, clt_lowe
     assert_ok(clt_device_build(device, l->modules, (int)l->n_modules));
     for (size_t i = 0; i < l->n_launches; i++) launch_kernel(l, &l->launches[i], b);
     assert_ok(clt_device_finish(device));
-    float *y = malloc(bytes);
-    assert_non_null(y);
-    assert_ok(clt_memory_read(b->y, 0, y, bytes));
+    float *y = malloc(n * sizeof *y);
+    void *stored = malloc(bytes);
+    assert_true(y && stored);
+    assert_ok(clt_memory_read(b->y, 0, stored, bytes));
+    if (b->graph->y->dtype == CLT_F32) memcpy(y, stored, bytes);
+    else clt_float_widen(y, stored, b->graph->y->dtype, n);
+    free(stored);
     check_canary(b->y, bytes);
     for (size_t i = 0; i < l->n_scratch; i++) {
         check_canary(b->scratch[i], l->scratch[i].bytes);

@@ -17,6 +17,7 @@ typedef struct compare_test {
     clt_matmul_attributes matmul;
     const float *a_values, *b_values; /* NULL: random, uniform in -1 .. 1 */
     bool integers;                    /* random integers from -4 to 4 instead */
+    clt_dtype dtype;                  /* of operands and results; what is compared are floats */
     bool finished;                    /* an epilogue adds a value of its channel and subtracts one of its place */
 } compare_test;
 

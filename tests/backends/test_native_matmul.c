@@ -5,8 +5,10 @@
 #include "tests/backends/compare.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "backends/native/cpu/cpu.h"
+#include "runtime/base/halves.h"
 
 static clt_device *device;
 
@@ -107,6 +109,34 @@ static void long_and_large(void **state) {
     for (size_t i = 0; i < CLT_COUNT_OF(sizes); i++) check_transposes(sizes[i][0], sizes[i][1], sizes[i][2]);
 }
 
+/* Sums of products of small integers are exact in f32, whatever is packed and split: in 16 bits the result is that, rounded once. */
+static void check_rounded(const compare_test *test, const int *parameters) {
+    compare_test wide = *test;
+    wide.dtype = CLT_F32;
+    if (!compare_valid(device, test, row_of(test), parameters)) return;
+    size_t n = (size_t)compare_elements(test);
+    float *got = compare_run(device, test, row_of(test), parameters), *want = compare_run(device, &wide, row_of(&wide), parameters);
+    uint16_t *halves = malloc(n * sizeof *halves);
+    assert_non_null(halves);
+    clt_float_narrow(halves, want, test->dtype, n);
+    clt_float_widen(want, halves, test->dtype, n);
+    assert_memory_equal(got, want, n * sizeof *got);
+    free(got), free(want), free(halves);
+}
+
+static void stored_in_16_bits(void **state) {
+    enum { ROWS = 6, DEPTH = 256, BLOCK = 4 };
+    static const int ways[][3] = {{0, 0, 1}, {1, 0, 1}, {1, 1, 1}, {0, 0, 3}, {1, 0, 3}, {1, 1, 3}}; /* pack_a, panels_b, splits */
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        compare_test test = compare_matmul(37, 70, 600, i & 1, i & 2);
+        test.integers = true;
+        test.dtype = i & 4 ? CLT_F16 : CLT_BF16;
+        for (size_t w = 0; w < CLT_COUNT_OF(ways); w++)
+            check_rounded(&test, (int[CLT_MAX_TUNABLES]){ROWS, DEPTH, ways[w][0], ways[w][1], BLOCK, ways[w][2]});
+    }
+}
+
 static void defaults_are_of_the_lists(void **state) {
     (void)state;
     for (int64_t k = 1; k < 20000; k += k / 2 + 1) {
@@ -130,7 +160,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variants_share_programs), cmocka_unit_test(all_parameters),
         cmocka_unit_test(all_parameters_in_batches), cmocka_unit_test(odd_sizes),
-        cmocka_unit_test(long_and_large), cmocka_unit_test(defaults_are_of_the_lists),
+        cmocka_unit_test(long_and_large), cmocka_unit_test(stored_in_16_bits), cmocka_unit_test(defaults_are_of_the_lists),
     };
     if (clt_device_open(&device, NULL) < 0) {
         print_error("no device: %s\n", clt_error_detail());

@@ -22,7 +22,7 @@ static bool rows_fit(const clt_device *device, int64_t n) {
 }
 
 static void begin_rows(clt_lowering *l, const char *kernel, const clt_tensor *const *inputs, int n, const clt_tensor *result, rows r) {
-    clt_cpu_begin(l, path, kernel, clt_cpu_divide_up(r.count, r.each));
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = inputs[0]->dtype}, path, kernel, clt_cpu_divide_up(r.count, r.each));
     for (int i = 0; i < n; i++) clt_launch_tensor(l, inputs[i]);
     clt_launch_tensor(l, result);
     clt_launch_ints(l, (int64_t[]){r.count, r.n}, 2, 2);
@@ -93,13 +93,13 @@ static void lower_layer_norm_grad_input(clt_lowering *l, const clt_tensor *node)
 }
 
 const clt_backend_row clt_cpu_along_rows[] = {
-    {CLT_NATIVE(softmax), .supports = supports_softmax, .lower = lower_softmax},
-    {CLT_NATIVE(softmax_grad), .supports = supports_softmax, .lower = lower_softmax},
-    {CLT_NATIVE(log_softmax), .supports = supports_softmax, .lower = lower_softmax},
-    {CLT_NATIVE(log_softmax_grad), .supports = supports_softmax, .lower = lower_softmax},
-    {CLT_NATIVE(cross_entropy), .supports = supports_cross_entropy, .lower = lower_cross_entropy},
-    {CLT_NATIVE(cross_entropy_grad), .supports = supports_cross_entropy, .lower = lower_cross_entropy},
-    {CLT_NATIVE(layer_norm), .supports = supports_layer_norm, .lower = lower_layer_norm},
-    {CLT_NATIVE(layer_norm_grad_input), .supports = supports_layer_norm_grad_input, .lower = lower_layer_norm_grad_input},
+    {CLT_NATIVE(softmax), .types = CLT_ANY_FLOAT, .supports = supports_softmax, .lower = lower_softmax},
+    {CLT_NATIVE(softmax_grad), .types = CLT_ANY_FLOAT, .supports = supports_softmax, .lower = lower_softmax},
+    {CLT_NATIVE(log_softmax), .types = CLT_ANY_FLOAT, .supports = supports_softmax, .lower = lower_softmax},
+    {CLT_NATIVE(log_softmax_grad), .types = CLT_ANY_FLOAT, .supports = supports_softmax, .lower = lower_softmax},
+    {CLT_NATIVE(cross_entropy), .types = CLT_ANY_FLOAT, .supports = supports_cross_entropy, .lower = lower_cross_entropy},
+    {CLT_NATIVE(cross_entropy_grad), .types = CLT_ANY_FLOAT, .supports = supports_cross_entropy, .lower = lower_cross_entropy},
+    {CLT_NATIVE(layer_norm), .types = CLT_ANY_FLOAT, .supports = supports_layer_norm, .lower = lower_layer_norm},
+    {CLT_NATIVE(layer_norm_grad_input), .types = CLT_ANY_FLOAT, .supports = supports_layer_norm_grad_input, .lower = lower_layer_norm_grad_input},
     {0},
 };

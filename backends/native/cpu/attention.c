@@ -11,7 +11,7 @@ static void begin(clt_lowering *l, const char *kernel, int64_t d, int64_t count)
     char defines[64], name[64];
     snprintf(defines, sizeof defines, "#undef ATTENTION_D\n#define ATTENTION_D %d\n", (int)d);
     snprintf(name, sizeof name, "%s_%d", kernel, (int)d);
-    clt_cpu_begin_defined(l, defines, "native/cpu/attention.cl", name, count);
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = defines}, "native/cpu/attention.cl", name, count);
 }
 
 static int64_t packed_rows(const clt_device *device, int64_t rows) {

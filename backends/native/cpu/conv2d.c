@@ -128,7 +128,7 @@ static void launch_tiles(clt_lowering *l, const packed_image *image, int weight,
     int64_t panels = clt_cpu_divide_up(results, tile.columns);
     int64_t merged = image->blocks == 1 && w->tap_step == 1 ? w->taps : 1;
     steps to = steps_of(y);
-    clt_cpu_begin_last(l, "", source, "cpu_conv2d",
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.last = true}, source, "cpu_conv2d",
                        image->groups * panels * clt_cpu_divide_up(pixels, tile.rows));
     clt_launch_scratch(l, image->scratch);
     clt_launch_scratch(l, weight);

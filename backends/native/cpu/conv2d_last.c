@@ -108,7 +108,7 @@ static void launch_pass(clt_lowering *l, const pass *p) {
     int64_t pixels = x[0] * p->h.result * p->w.result,
             panels = clt_cpu_divide_up(p->results, columns);
     int64_t runs = clt_cpu_divide_up(clt_cpu_divide_up(pixels, rows), TILES), row = y[3] * y[1];
-    clt_cpu_begin_last_rows(l, rows, source, "cpu_conv2d_last", p->groups * panels * runs * TILES);
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.rows = rows, .last = true}, source, "cpu_conv2d_last", p->groups * panels * runs * TILES);
     clt_launch_tensor(l, p->x);
     clt_launch_scratch(l, weight);
     clt_launch_tensor(l, p->y);

@@ -17,7 +17,7 @@ static void begin(clt_lowering *l, const char *kernel, const clt_tensor *y, int6
     char defines[64], name[48];
     snprintf(defines, sizeof defines, "#undef CPU_COPY\n#define CPU_COPY %s\n", type_of(y));
     snprintf(name, sizeof name, "%s_%s", kernel, type_of(y));
-    clt_cpu_begin_defined(l, defines, "native/cpu/copy.cl", name, items);
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = defines}, "native/cpu/copy.cl", name, items);
 }
 
 /* Behind 1s for dimensions that are not there, so that the last is the innermost. */

@@ -24,33 +24,30 @@ clt_cpu_tile clt_cpu_tile_of(const clt_device *device) {
     };
 }
 
-void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count) {
-    clt_cpu_begin_defined(l, "", path, kernel, count);
-}
-
 /* Plans of large batches have many thousands of launches, each with its text: formatting it would be most of the work. */
 static void add_whole(clt_text *text, const char *more) {
     clt_text_add_bytes(text, more, strlen(more));
 }
 
-/* `epilogue`: text in front of all, or NULL. That, and other rows in a tile than the device's, makes the same names mean something
- * else, so the module is a program of its own. */
-static void begin(clt_lowering *l, int rows, const char *epilogue, const char *defines, const char *path, const char *kernel,
-                  int64_t count) {
+/* Storage types, epilogues, and other rows in a tile than the device's make the same names mean something else, so the module is a program of
+ * its own. */
+static void begin(clt_lowering *l, const clt_cpu_variant *v, const char *epilogue, const char *path, const char *kernel, int64_t count) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
-    bool isolated = epilogue || rows != tile.rows;
+    int rows = v->rows ? v->rows : tile.rows;
+    bool isolated = epilogue || rows != tile.rows || v->storage != CLT_F32;
     const char *shared = clt_kernel_source_find(l->device, "native/cpu/tile.cl"), *own = clt_kernel_source_find(l->device, path);
     clt_text text = {0};
     if (!shared || !own) {
         clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", path));
         return;
     }
+    if (v->storage != CLT_F32) clt_text_add(&text, "#define CLT_STORAGE %s\n", clt_dtype_name(v->storage));
     /* Programs of many modules have the prelude anyway. */
     if (isolated) add_whole(&text, clt_kernel_source_find(l->device, "prelude.cl"));
     if (epilogue) add_whole(&text, epilogue);
     clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, rows);
     add_whole(&text, shared);
-    add_whole(&text, defines);
+    if (v->defines) add_whole(&text, v->defines);
     add_whole(&text, own);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else
@@ -59,26 +56,16 @@ static void begin(clt_lowering *l, int rows, const char *epilogue, const char *d
     clt_text_free(&text);
 }
 
-void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
-                           int64_t count) {
-    begin(l, clt_cpu_tile_of(l->device).rows, NULL, defines, path, kernel, count);
+void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count) {
+    begin(l, &(clt_cpu_variant){0}, NULL, path, kernel, count);
 }
 
-static void begin_last(clt_lowering *l, int rows, const char *defines, const char *path, const char *kernel, int64_t count) {
+void clt_cpu_begin_as(clt_lowering *l, const clt_cpu_variant *variant, const char *path, const char *kernel, int64_t count) {
     clt_text epilogue = {0};
-    if (l->node->epilogue) clt_epilogue_define(&epilogue, l->node);
+    if (variant->last && l->node->epilogue) clt_epilogue_define(&epilogue, l->node);
     if (epilogue.status < 0) clt_lower_fail(l, epilogue.status);
-    else begin(l, rows, epilogue.data, defines, path, kernel, count);
+    else begin(l, variant, epilogue.data, path, kernel, count);
     clt_text_free(&epilogue);
-}
-
-void clt_cpu_begin_last(clt_lowering *l, const char *defines, const char *path, const char *kernel,
-                        int64_t count) {
-    begin_last(l, clt_cpu_tile_of(l->device).rows, defines, path, kernel, count);
-}
-
-void clt_cpu_begin_last_rows(clt_lowering *l, int rows, const char *path, const char *kernel, int64_t count) {
-    begin_last(l, rows, "", path, kernel, count);
 }
 
 const char clt_cpu_no_warnings[] = "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wpass-failed\"\n#endif\n";

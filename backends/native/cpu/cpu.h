@@ -16,16 +16,18 @@ typedef struct clt_cpu_tile {
 bool clt_cpu_fits(const clt_device *device);
 clt_cpu_tile clt_cpu_tile_of(const clt_device *device);
 
+/* A variant of a text. */
+typedef struct clt_cpu_variant {
+    const char *defines; /* lines in front of the text itself, or NULL; its names must differ by them */
+    clt_dtype storage;   /* CLT_STORAGE of cl/prelude.cl */
+    int rows;            /* of the register tile; 0: the device's */
+    bool last;           /* it stores the results of the node that is lowered, with its epilogue, whose arguments clt_launch_epilogue appends when the
+                          * kernel's own have been given */
+} clt_cpu_variant;
+
 /* clt_launch_begin with the device's tile defined in front of the text. */
 void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count);
-/* The same for the kernel that stores the results of the node that is lowered, with its epilogue; whose arguments
- * clt_launch_epilogue appends when the kernel's own have been given. */
-void clt_cpu_begin_last(clt_lowering *l, const char *defines, const char *path, const char *kernel, int64_t count);
-/* The same with so many rows in the register tile, whatever is the device's. */
-void clt_cpu_begin_last_rows(clt_lowering *l, int rows, const char *path, const char *kernel, int64_t count);
-/* The same with more lines in front of the text itself: a variant of it, whose names must differ. */
-void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
-                           int64_t count);
+void clt_cpu_begin_as(clt_lowering *l, const clt_cpu_variant *variant, const char *path, const char *kernel, int64_t count);
 
 /* In front of generated loops: those that cannot be vectors are no news. */
 extern const char clt_cpu_no_warnings[];

@@ -198,11 +198,11 @@ static int launch_pack(clt_lowering *l, const product *p, const clt_tensor *a) {
     enum { RUN = 128, ROWS_RUN = 16 }; /* CPU_MATMUL_PACK_RUN, CPU_MATMUL_ROWS_RUN */
     int packed = clt_cpu_scratch(l, packed_elements(p));
     if (p->transpose_a)
-        clt_cpu_begin(l, pack_source, "cpu_matmul_pack_transposed",
-                      p->a_matrices * clt_cpu_divide_up(p->k, ROWS_RUN));
+        clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = a->dtype}, pack_source, "cpu_matmul_pack_transposed",
+                         p->a_matrices * clt_cpu_divide_up(p->k, ROWS_RUN));
     else
-        clt_cpu_begin(l, pack_source, "cpu_matmul_pack",
-                      p->a_matrices * p->tiles * clt_cpu_divide_up(p->k, RUN));
+        clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = a->dtype}, pack_source, "cpu_matmul_pack",
+                         p->a_matrices * p->tiles * clt_cpu_divide_up(p->k, RUN));
     clt_launch_tensor(l, a);
     clt_launch_scratch(l, packed);
     clt_launch_ints(l, (int64_t[]){p->a_matrices, p->m, p->k, p->depth}, 4, 4);
@@ -213,7 +213,7 @@ static int launch_pack(clt_lowering *l, const product *p, const clt_tensor *a) {
 static int launch_panels(clt_lowering *l, const product *p, const clt_tensor *b) {
     enum { RUN = 16 }; /* CPU_MATMUL_ROWS_RUN */
     int panels = clt_cpu_scratch(l, panel_elements(p));
-    clt_cpu_begin(l, pack_source, "cpu_matmul_panels", p->b_matrices * clt_cpu_divide_up(p->k, RUN));
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = b->dtype}, pack_source, "cpu_matmul_panels", p->b_matrices * clt_cpu_divide_up(p->k, RUN));
     clt_launch_tensor(l, b);
     clt_launch_scratch(l, panels);
     clt_launch_ints(l, (int64_t[]){p->b_matrices, p->k, p->n, p->tile.columns}, 4, 4);
@@ -234,14 +234,13 @@ static void begin(clt_lowering *l, const product *p, const char *kernel, int64_t
     for (size_t i = 0; i < CLT_COUNT_OF(names); i++)
         end += snprintf(defines + end, sizeof defines - (size_t)end, "#undef CPU_MATMUL_%s\n#define CPU_MATMUL_%s %d\n",
                         names[i], names[i], values[i]);
-    if (last) clt_cpu_begin_last(l, defines, source, kernel, count);
-    else clt_cpu_begin_defined(l, defines, source, kernel, count);
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = defines, .storage = l->node->inputs[0]->dtype, .last = last}, source, kernel, count);
 }
 
 static void launch_sum(clt_lowering *l, const product *p, const clt_tensor *node, int partial) {
     enum { RUN = 16 }; /* CPU_MATMUL_SUM_RUN */
     int64_t rows = p->batch * p->m, columns = partial_columns(p);
-    clt_cpu_begin_last(l, "", sum_source, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN));
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = node->dtype, .last = true}, sum_source, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN));
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_ints(l, (int64_t[]){rows, p->n, p->splits, columns}, 4, 4);
@@ -276,7 +275,7 @@ static void lower(clt_lowering *l, const clt_tensor *node) {
 }
 
 const clt_backend_row clt_cpu_matmul_rows[] = {
-    {CLT_NATIVE(matmul), .epilogue = true, .supports = supports, .lower = lower, .tunables = tunables, .defaults = defaults,
+    {CLT_NATIVE(matmul), .types = CLT_ANY_FLOAT, .epilogue = true, .supports = supports, .lower = lower, .tunables = tunables, .defaults = defaults,
      .valid = valid},
     {0},
 };

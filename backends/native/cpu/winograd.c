@@ -15,7 +15,7 @@ static const char *shared_text(const clt_device *device) {
 }
 
 void clt_winograd_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count) {
-    clt_cpu_begin_defined(l, shared_text(l->device), path, kernel, count);
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = shared_text(l->device)}, path, kernel, count);
 }
 
 /* ---- tiles and matrices ---- */
@@ -206,7 +206,7 @@ static void launch_product(clt_lowering *l, const pass *p, const clt_winograd_ma
 static void launch_output(clt_lowering *l, const pass *p, const clt_winograd_matrices *m,
                           const clt_winograd_tiles *tiles, int64_t first, int64_t count) {
     const int64_t *d = p->y->shape.dims;
-    clt_cpu_begin_last(l, shared_text(l->device), source, "cpu_winograd_output", count);
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = shared_text(l->device), .last = true}, source, "cpu_winograd_output", count);
     clt_launch_scratch(l, m->scratch);
     clt_launch_tensor(l, p->y);
     clt_launch_ints(l, (int64_t[]){d[2], d[3], d[1], m->columns}, 4, 4);

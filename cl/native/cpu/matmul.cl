@@ -14,7 +14,8 @@
  * CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS, CPU_MATMUL_DEPTH and CPU_MATMUL_KIND are defined in front of this text, anew for
  * each variant of it, and are parts of its names. A kind tells how the operands lie, by two more: `packed`, a as
  * cpu_matmul_pack leaves it; `panels`, that and b as cpu_matmul_panels leaves it (CPU_MATMUL_PANELS is 1); `direct`, both
- * as they are (CPU_MATMUL_DIRECT is 1).
+ * as they are (CPU_MATMUL_DIRECT is 1). What lies as it is, and c, is stored as CLT_STORAGE, what was packed and parts of a
+ * sum as f32.
  */
 #ifndef CPU_MATMUL_SHARED
 #define CPU_MATMUL_SHARED
@@ -33,27 +34,29 @@
 #define CPU_MATMUL_BLOCK 24
 
 /* Has `there` columns of `rows` rows brought near, for they will soon be read or written. */
-static void cpu_matmul_fetch(global const float *c, int stride, int rows, int there) {
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < there; j += 16) __builtin_prefetch(c + i * stride + j, 1);
+#define CPU_MATMUL_FETCH(c, stride, rows, there)      \
+    for (int i_ = 0; i_ < (rows); i_++)               \
+        for (int j_ = 0; j_ < (there); j_ += 16) __builtin_prefetch((c) + i_ * (stride) + j_, 1)
 #endif
 #endif
-}
+#ifndef CPU_MATMUL_FETCH
+#define CPU_MATMUL_FETCH(c, stride, rows, there) (void)(c)
+#endif
 
 /* packed[k columns + j] = b[k + j stride] for eight j and `count` k. */
-static void cpu_matmul_gather_eight(global const float *b, int stride, int count, float *packed,
+static void cpu_matmul_gather_eight(global const CLT_REAL *b, int stride, int count, float *packed,
                                     int columns) {
     int k = 0;
     for (; k + 8 <= count; k += 8) {
         float8 r[8];
-        _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = vload8(0, b + i * stride + k);
+        _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = CLT_LOAD_VECTOR(8, b, i * stride + k);
         cpu_transpose(r);
         _Pragma("unroll") for (int i = 0; i < 8; i++) vstore8(r[i], 0, packed + (k + i) * columns);
     }
     for (; k < count; k++)
-        for (int j = 0; j < 8; j++) packed[k * columns + j] = b[j * stride + k];
+        for (int j = 0; j < 8; j++) packed[k * columns + j] = CLT_LOAD(b, j * stride + k);
 }
 
 /*
@@ -62,7 +65,7 @@ static void cpu_matmul_gather_eight(global const float *b, int stride, int count
  */
 #define CPU_MATMUL_TILE(name, R, V)                                                                      \
     __attribute__((noinline)) static void CPU_MATMUL_NAME(name)(                                         \
-        global const float *a, int2 step, int last, CPU_MATMUL_SPACE const float *b, int count,          \
+        global const CLT_JOIN(clt_, CPU_MATMUL_LEFT) * a, int2 step, int last, CPU_MATMUL_SPACE const float *b, int count, \
         float *kept, bool first) {                                                                       \
         cpu_vector sum[R][V];                                                                            \
         int at[R];                                                                                       \
@@ -75,7 +78,7 @@ static void cpu_matmul_gather_eight(global const float *b, int stride, int count
             _Pragma("unroll") for (int v = 0; v < (V); v++) right[v] =                                   \
                 cpu_load(k * CPU_MATMUL_VECTORS + v, b);                                                 \
             _Pragma("unroll") for (int i = 0; i < (R); i++) {                                            \
-                cpu_vector left = (cpu_vector)(a[at[i]]);                                                \
+                cpu_vector left = (cpu_vector)(CLT_JOIN(clt_load_, CPU_MATMUL_LEFT)(a, at[i]));          \
                 _Pragma("unroll") for (int v = 0; v < (V); v++) sum[i][v] = left * right[v] + sum[i][v]; \
             }                                                                                            \
             a += CPU_MATMUL_DIRECT ? step.s1 : CPU_MATMUL_ROWS;                                          \
@@ -99,12 +102,21 @@ static void cpu_matmul_gather_eight(global const float *b, int stride, int count
 
 #endif
 
-/* Where the columns of b are that a tile reads. */
+/* Where the columns of b are that a tile reads, and the types that a and b are stored as. */
 #undef CPU_MATMUL_SPACE
+#undef CPU_MATMUL_LEFT
+#undef CPU_MATMUL_RIGHT
 #if CPU_MATMUL_PANELS
 #define CPU_MATMUL_SPACE global
+#define CPU_MATMUL_RIGHT f32
 #else
 #define CPU_MATMUL_SPACE private
+#define CPU_MATMUL_RIGHT CLT_STORAGE
+#endif
+#if CPU_MATMUL_DIRECT
+#define CPU_MATMUL_LEFT CLT_STORAGE
+#else
+#define CPU_MATMUL_LEFT f32
 #endif
 
 CPU_MATMUL_TILE(cpu_matmul_few, CPU_MATMUL_PART, CPU_MATMUL_VECTORS)
@@ -117,13 +129,13 @@ CPU_MATMUL_TILE(cpu_matmul_all_1, CPU_MATMUL_ROWS, 1)
 #if !CPU_MATMUL_PANELS
 /* packed[k, j] = b[k, j] for `count` k and `there` columns; zeros in the vectors' rest. */
 __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
-    global const float *b, int2 step, int count, int there, float *packed) {
+    global const CLT_REAL *b, int2 step, int count, int there, float *packed) {
     int end = there <= CPU_WIDTH ? CPU_WIDTH : CPU_MATMUL_COLUMNS, rest = 0;
     if (step.s1 == 1) {
         rest = there / CPU_WIDTH * CPU_WIDTH;
         for (int k = 0; k < count; k++)
             for (int j = 0; j < rest; j += CPU_WIDTH)
-                cpu_store(cpu_load(0, b + k * step.s0 + j), 0, packed + k * CPU_MATMUL_COLUMNS + j);
+                cpu_store(CLT_LOAD_VECTOR(CPU_WIDTH, b, k * step.s0 + j), 0, packed + k * CPU_MATMUL_COLUMNS + j);
     } else if (step.s0 == 1) {
         rest = there / 8 * 8;
         for (int j = 0; j < rest; j += 8)
@@ -131,18 +143,18 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
     }
     for (int k = 0; k < count && rest < end; k++)
         for (int j = rest; j < end; j++)
-            packed[k * CPU_MATMUL_COLUMNS + j] = j < there ? b[k * step.s0 + j * step.s1] : 0;
+            packed[k * CPU_MATMUL_COLUMNS + j] = j < there ? CLT_LOAD(b, k * step.s0 + j * step.s1) : 0;
 }
 #endif
 
 /* A tile's sums, `rows` of them, to where c's or the split's part for it begins. */
-__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global float *c, int at,
+__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global CLT_REAL *c, int at,
                                                                         int stride, int column, int rows, int there,
                                                                         bool partial CLT_EPILOGUE_PARAMETERS) {
     for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS)
         for (int j = 0; j < there; j += CPU_WIDTH) {
             cpu_vector value = cpu_load(0, kept + j);
-            if (partial) cpu_store(value, 0, c + at + j);
+            if (partial) cpu_store(value, 0, (global float *)c + at + j);
             else cpu_finish(c, at + j, column + j, value, there - j CLT_EPILOGUE_ARGUMENTS);
         }
 }
@@ -155,8 +167,9 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const fl
  * sums. A work-item computes a block of one panel of columns; items that follow one another share the block
  * of a.
  */
-CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const float *a, global const float *b,
-                                               global float *c, int4 size, int2 a_step, int4 b_step,
+CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CLT_JOIN(clt_, CPU_MATMUL_LEFT) * a,
+                                               global const CLT_JOIN(clt_, CPU_MATMUL_RIGHT) * b,
+                                               global CLT_REAL *c, int4 size, int2 a_step, int4 b_step,
                                                int8 batch_size, int8 a_batch, int8 b_batch,
                                                int4 plan CLT_EPILOGUE_PARAMETERS) {
     int rows = size.s0, columns = size.s1, depth = size.s2;
@@ -183,7 +196,7 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const float *a, 
     for (int k = start; k < end; k += CPU_MATMUL_DEPTH) {
         int count = min(end - k, CPU_MATMUL_DEPTH);
         bool ends = k + count >= end;
-        global const float *right = b + k * b_step.s0;
+        global const CLT_JOIN(clt_, CPU_MATMUL_RIGHT) *right = b + k * b_step.s0;
 #if CPU_MATMUL_PANELS
         global const float *near = right;
 #else
@@ -196,10 +209,10 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const float *a, 
             int m = tile * CPU_MATMUL_ROWS, high = min(rows - m, CPU_MATMUL_ROWS);
             int soon = min(k + count + (tile - first) * share, end);
             private float *sums = kept + (tile - first) * CPU_MATMUL_SUMS;
-            global const float *left = CPU_MATMUL_DIRECT ? a + m * a_step.s0 + k * a_step.s1
-                                                         : a + k * tiles * CPU_MATMUL_ROWS + m * count;
-            cpu_matmul_fetch(b + soon * b_step.s0, b_step.s0, min(share, end - soon), there);
-            if (ends) cpu_matmul_fetch(c + from + m * stride, stride, high, there);
+            global const CLT_JOIN(clt_, CPU_MATMUL_LEFT) *left = CPU_MATMUL_DIRECT ? a + m * a_step.s0 + k * a_step.s1
+                                                                                   : a + k * tiles * CPU_MATMUL_ROWS + m * count;
+            CPU_MATMUL_FETCH(b + soon * b_step.s0, b_step.s0, min(share, end - soon), there);
+            if (ends) CPU_MATMUL_FETCH(c + from + m * stride, stride, high, there);
             CPU_MATMUL_FITTING(high, there, (left, a_step, high - 1, near, count, sums, k == start))
             if (ends)
                 CPU_MATMUL_NAME(cpu_matmul_write)(sums, c, from + m * stride, stride, n, high, there,
@@ -207,8 +220,8 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const float *a, 
         }
     }
 }
-kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const float *b, global float *c,
-                                        int4 size, int2 a_step, int4 b_step, int8 batch_size, int8 a_batch,
+kernel void CPU_MATMUL_NAME(cpu_matmul)(global const CLT_JOIN(clt_, CPU_MATMUL_LEFT) * a,
+                                        global const CLT_JOIN(clt_, CPU_MATMUL_RIGHT) * b, global CLT_REAL *c, int4 size, int2 a_step, int4 b_step, int8 batch_size, int8 a_batch,
                                         int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
     CPU_MATMUL_NAME(cpu_matmul_item)(get_global_id(0), a, b, c, size, a_step, b_step, batch_size, a_batch,
                                      b_batch, plan CLT_EPILOGUE_ARGUMENTS);

@@ -1,6 +1,6 @@
 /*
- * Operands of a matrix product in the order in which the tiles of matmul.cl read them. Bound: the
- * memory, as sums of 4 x 16 or 8 x 8 elements are transposed in registers.
+ * Operands of a matrix product, stored as CLT_STORAGE, in the order in which the tiles of matmul.cl read them, as f32.
+ * Bound: the memory, as sums of 4 x 16 or 8 x 8 elements are transposed in registers.
  */
 
 /* Steps of a sum that a work-item packs. */
@@ -22,9 +22,10 @@
     (float16)(a.s23, b.s23, a.s67, b.s67, a.sab, b.sab, a.sef, b.sef)
 
 /* to[k step + i] = row i [k] for four rows of 16. */
-static void cpu_matmul_turn(global const float *r0, global const float *r1, global const float *r2,
-                            global const float *r3, global float *to, int step) {
-    float16 v0 = vload16(0, r0), v1 = vload16(0, r1), v2 = vload16(0, r2), v3 = vload16(0, r3);
+static void cpu_matmul_turn(global const CLT_REAL *r0, global const CLT_REAL *r1, global const CLT_REAL *r2,
+                            global const CLT_REAL *r3, global float *to, int step) {
+    float16 v0 = CLT_LOAD_VECTOR(16, r0, 0), v1 = CLT_LOAD_VECTOR(16, r1, 0), v2 = CLT_LOAD_VECTOR(16, r2, 0),
+            v3 = CLT_LOAD_VECTOR(16, r3, 0);
     float16 a0 = CPU_MATMUL_LOW(v0, v1), a1 = CPU_MATMUL_HIGH(v0, v1);
     float16 a2 = CPU_MATMUL_LOW(v2, v3), a3 = CPU_MATMUL_HIGH(v2, v3);
     float16 b[4] = {CPU_MATMUL_LOW_PAIR(a0, a2), CPU_MATMUL_HIGH_PAIR(a0, a2),
@@ -38,14 +39,14 @@ static void cpu_matmul_turn(global const float *r0, global const float *r1, glob
 }
 
 /* to[k rows + i] = from[i stride + k] for four rows; of those that are not `there`, the last. */
-static void cpu_matmul_pack_four(global const float *from, int stride, int there, int count,
+static void cpu_matmul_pack_four(global const CLT_REAL *from, int stride, int there, int count,
                                  global float *to, int rows) {
-    global const float *r0 = from, *r1 = from + min(1, there - 1) * stride,
+    global const CLT_REAL *r0 = from, *r1 = from + min(1, there - 1) * stride,
                        *r2 = from + min(2, there - 1) * stride, *r3 = from + min(3, there - 1) * stride;
     int k = 0;
     for (; k + 16 <= count; k += 16)
         cpu_matmul_turn(r0 + k, r1 + k, r2 + k, r3 + k, to + k * rows, rows);
-    for (; k < count; k++) vstore4((float4)(r0[k], r1[k], r2[k], r3[k]), 0, to + k * rows);
+    for (; k < count; k++) vstore4((float4)(CLT_LOAD(r0, k), CLT_LOAD(r1, k), CLT_LOAD(r2, k), CLT_LOAD(r3, k)), 0, to + k * rows);
 }
 
 /* Where step k of the first tile of the matrix lies in what is packed; a step of `rows` floats. The steps of a
@@ -62,7 +63,7 @@ static int cpu_matmul_packed_at(int matrix, int k, int4 size, int rows, int *len
  * size: matrices, M, K, depth, which is a multiple of CPU_MATMUL_PACK_RUN; rows: of a tile, 4 or more. A
  * work-item: CPU_MATMUL_PACK_RUN k of one tile.
  */
-CLT_ITEM void cpu_matmul_pack_item(int item, global const float *a, global float *packed, int4 size,
+CLT_ITEM void cpu_matmul_pack_item(int item, global const CLT_REAL *a, global float *packed, int4 size,
                                    int rows) {
     int tiles = (size.s1 + rows - 1) / rows;
     int runs = (size.s2 + CPU_MATMUL_PACK_RUN - 1) / CPU_MATMUL_PACK_RUN, length;
@@ -76,12 +77,12 @@ CLT_ITEM void cpu_matmul_pack_item(int item, global const float *a, global float
                              to + tile * length * rows + row, rows);
     }
 }
-kernel void cpu_matmul_pack(global const float *a, global float *packed, int4 size, int rows) {
+kernel void cpu_matmul_pack(global const CLT_REAL *a, global float *packed, int4 size, int rows) {
     cpu_matmul_pack_item(get_global_id(0), a, packed, size, rows);
 }
 
 /* The same of an a that lies transposed, as [K, M]. A work-item: CPU_MATMUL_ROWS_RUN k of all tiles. */
-CLT_ITEM void cpu_matmul_pack_transposed_item(int item, global const float *a, global float *packed,
+CLT_ITEM void cpu_matmul_pack_transposed_item(int item, global const CLT_REAL *a, global float *packed,
                                               int4 size, int rows) {
     int tiles = (size.s1 + rows - 1) / rows;
     int runs = (size.s2 + CPU_MATMUL_ROWS_RUN - 1) / CPU_MATMUL_ROWS_RUN, length;
@@ -94,42 +95,42 @@ CLT_ITEM void cpu_matmul_pack_transposed_item(int item, global const float *a, g
         for (int i = 0; i < rows; i += 4) {
             int row = min(i, rows - 4), there = size.s1 - tile * rows - row;
             for (int j = 0; j < count; j++) {
-                if (there >= 4) vstore4(vload4(0, a + j * size.s1 + row), 0, to + j * rows + row);
+                if (there >= 4) vstore4(CLT_LOAD_VECTOR(4, a, j * size.s1 + row), 0, to + j * rows + row);
                 else for (int e = 0; e < 4; e++)
-                    to[j * rows + row + e] = a[j * size.s1 + min(row + e, row + there - 1)];
+                    to[j * rows + row + e] = CLT_LOAD(a, j * size.s1 + min(row + e, row + there - 1));
             }
         }
 }
-kernel void cpu_matmul_pack_transposed(global const float *a, global float *packed, int4 size, int rows) {
+kernel void cpu_matmul_pack_transposed(global const CLT_REAL *a, global float *packed, int4 size, int rows) {
     cpu_matmul_pack_transposed_item(get_global_id(0), a, packed, size, rows);
 }
 
 /* Rows of b, CPU_MATMUL_ROWS_RUN of them, into all their panels. */
-static void cpu_matmul_split_rows(global const float *b, global float *to, int depth, int columns,
+static void cpu_matmul_split_rows(global const CLT_REAL *b, global float *to, int depth, int columns,
                                   int start, int panel) {
     int end = min(start + CPU_MATMUL_ROWS_RUN, depth);
     for (int n = 0; n < columns; n += panel, to += depth * panel)
         for (int k = start; k < end; k++) {
             int j = 0, there = min(columns - n, panel);
             for (; j + CPU_WIDTH <= there; j += CPU_WIDTH)
-                cpu_store(cpu_load(0, b + k * columns + n + j), 0, to + k * panel + j);
-            for (; j < there; j++) to[k * panel + j] = b[k * columns + n + j];
+                cpu_store(CLT_LOAD_VECTOR(CPU_WIDTH, b, k * columns + n + j), 0, to + k * panel + j);
+            for (; j < there; j++) to[k * panel + j] = CLT_LOAD(b, k * columns + n + j);
         }
 }
 
 /* CPU_MATMUL_ROWS_RUN k of all columns of b, which lies transposed, into all panels. */
-static void cpu_matmul_split_columns(global const float *b, global float *to, int depth, int columns,
+static void cpu_matmul_split_columns(global const CLT_REAL *b, global float *to, int depth, int columns,
                                      int start, int panel) {
     int end = min(start + CPU_MATMUL_ROWS_RUN, depth);
     bool whole = end - start == 16;
     for (int n = 0; n < columns; n += panel, to += depth * panel) {
         int j = 0, there = min(columns - n, panel);
-        global const float *from = b + n * depth + start;
+        global const CLT_REAL *from = b + n * depth + start;
         for (; whole && j + 4 <= there; j += 4, from += 4 * depth)
             cpu_matmul_turn(from, from + depth, from + 2 * depth, from + 3 * depth,
                             to + start * panel + j, panel);
         for (; j < there; j++)
-            for (int k = start; k < end; k++) to[k * panel + j] = b[(n + j) * depth + k];
+            for (int k = start; k < end; k++) to[k * panel + j] = CLT_LOAD(b, (n + j) * depth + k);
     }
 }
 
@@ -138,7 +139,7 @@ static void cpu_matmul_split_columns(global const float *b, global float *to, in
  * size: matrices, K, N, columns of a panel; transposed: b lies as [N, K]. A work-item:
  * CPU_MATMUL_ROWS_RUN k of one matrix.
  */
-CLT_ITEM void cpu_matmul_panels_item(int item, global const float *b, global float *to, int4 size,
+CLT_ITEM void cpu_matmul_panels_item(int item, global const CLT_REAL *b, global float *to, int4 size,
                                      int transposed) {
     int depth = size.s1, columns = size.s2, panel = size.s3;
     int runs = (depth + CPU_MATMUL_ROWS_RUN - 1) / CPU_MATMUL_ROWS_RUN;
@@ -149,6 +150,6 @@ CLT_ITEM void cpu_matmul_panels_item(int item, global const float *b, global flo
     if (transposed) cpu_matmul_split_columns(b, to, depth, columns, start, panel);
     else cpu_matmul_split_rows(b, to, depth, columns, start, panel);
 }
-kernel void cpu_matmul_panels(global const float *b, global float *to, int4 size, int transposed) {
+kernel void cpu_matmul_panels(global const CLT_REAL *b, global float *to, int4 size, int transposed) {
     cpu_matmul_panels_item(get_global_id(0), b, to, size, transposed);
 }
