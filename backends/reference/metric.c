@@ -17,7 +17,7 @@ static void lower_metric_add(clt_lowering *l, const clt_tensor *node) {
 /* One work-group reads all rows, `part` of them in a launch. */
 static void correct_by_item(clt_lowering *l, const clt_tensor *node, int64_t rows, int64_t classes, int64_t part) {
     for (int64_t start = 0; start < rows; start += part) {
-        clt_launch_begin(l, path, "ref_metric_correct", CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+        clt_launch_begin_typed(l, path, node->inputs[1]->dtype, "ref_metric_correct", CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
         for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
         clt_launch_int(l, start);
         clt_launch_int(l, CLT_MIN(start + part, rows));
@@ -29,7 +29,7 @@ static void correct_by_item(clt_lowering *l, const clt_tensor *node, int64_t row
 static void correct_by_group(clt_lowering *l, const clt_tensor *node, int64_t rows, int64_t classes) {
     int wrong = clt_lower_scratch(l, (size_t)rows * sizeof(int32_t));
     for (int64_t start = 0; start < classes; start += PART) {
-        clt_launch_begin(l, path, "ref_metric_wrong", rows * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+        clt_launch_begin_typed(l, path, node->inputs[1]->dtype, "ref_metric_wrong", rows * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
         clt_launch_tensor(l, node->inputs[1]);
         clt_launch_tensor(l, node->inputs[2]);
         clt_launch_scratch(l, wrong);
@@ -57,6 +57,6 @@ static void lower_metric_correct(clt_lowering *l, const clt_tensor *node) {
 
 const clt_backend_row clt_reference_metric_rows[] = {
     {CLT_REFERENCE(metric_add), .lower = lower_metric_add},
-    {CLT_REFERENCE(metric_correct), .lower = lower_metric_correct},
+    {CLT_REFERENCE(metric_correct), .types = CLT_ANY_FLOAT, .lower = lower_metric_correct},
     {0},
 };

@@ -131,7 +131,7 @@ const clt_backend_row clt_workgroup_softmax_rows[] = {
     SOFTMAX_ROW(softmax_grad, plain_form, lower_softmax_grad),
     SOFTMAX_ROW(log_softmax, log_form, lower_softmax),
     SOFTMAX_ROW(log_softmax_grad, log_form, lower_softmax_grad),
-    {CLT_WORKGROUP(cross_entropy), .supports = supports_cross_entropy, .lower = lower_cross_entropy},
-    {CLT_WORKGROUP(cross_entropy_grad), .supports = supports_cross_entropy, .lower = lower_cross_entropy_grad},
+    {CLT_WORKGROUP(cross_entropy), .types = CLT_ANY_FLOAT, .supports = supports_cross_entropy, .lower = lower_cross_entropy},
+    {CLT_WORKGROUP(cross_entropy_grad), .types = CLT_ANY_FLOAT, .supports = supports_cross_entropy, .lower = lower_cross_entropy_grad},
     {0},
 };

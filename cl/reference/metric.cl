@@ -1,5 +1,5 @@
 /*
- * Sums kept on the device from step to step.
+ * Sums kept on the device from step to step. Scores, x, are stored as CLT_STORAGE.
  */
 
 /* state [2] is a sum and its compensation (Kahan, "Further remarks on reducing truncation errors", 1965):
@@ -18,10 +18,10 @@ kernel void ref_metric_add(global float *state, global const float *value, float
 
 /* Whether x[t] is the largest, the first of equals, of every `step`-th of x [classes] from `first` to before `end`; no NaN is
  * larger than anything, nor smaller. */
-static int metric_is_right(global const float *x, int t, int classes, int first, int end, int step) {
+static int metric_is_right(global const CLT_REAL *x, int t, int classes, int first, int end, int step) {
     int right = t >= 0 && t < classes;
-    float wanted = right ? x[t] : 0;
-    for (int c = first; c < end; c += step) right &= c < t ? wanted > x[c] : wanted >= x[c];
+    float wanted = right ? CLT_LOAD(x, t) : 0;
+    for (int c = first; c < end; c += step) right &= c < t ? wanted > CLT_LOAD(x, c) : wanted >= CLT_LOAD(x, c);
     return right;
 }
 
@@ -37,7 +37,7 @@ CLT_TOGETHER int metric_group_count(int count, local int *counts) {
 }
 
 /* state[0] += the rows of x (rows, classes), from `start` to before `end`, whose largest is the target's. One work-group. */
-kernel void ref_metric_correct(global int *state, global const float *x, global const int *target, int start, int end,
+kernel void ref_metric_correct(global int *state, global const CLT_REAL *x, global const int *target, int start, int end,
                                int classes) {
     local int counts[CLT_GROUP];
     int lane = get_local_id(0), lanes = get_local_size(0);
@@ -51,7 +51,7 @@ kernel void ref_metric_correct(global int *state, global const float *x, global 
 
 /* wrong[row] = how many lanes saw a class, from `start` to before `end`, that is larger than the target's; added to what the
  * launches before found if `start` is not 0. One work-group a row. */
-kernel void ref_metric_wrong(global const float *x, global const int *target, global int *wrong, int rows, int classes,
+kernel void ref_metric_wrong(global const CLT_REAL *x, global const int *target, global int *wrong, int rows, int classes,
                              int start, int end) {
     local int counts[CLT_GROUP];
     int row = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);

@@ -4,7 +4,7 @@
  * _part have a work-group for each of a row's chunks, of `length` elements, whose results [rows, chunks] the next reads;
  * the others a work-group for each row.
  *
- * x, y and their gradients are stored as CLT_STORAGE, what is of chunks as f32.
+ * x, y and their gradients are stored as CLT_STORAGE, losses and what is of chunks as f32.
  *
  * size: rows, n, inner, chunks of a row. The helpers take every `step`-th element of a row from `first` on: a lane's share.
  */
@@ -150,19 +150,19 @@ kernel void group_softmax_grad_part(global const CLT_REAL *y, global const CLT_R
 
 /* ---- cross-entropy: the rows of x are its samples, inner is 1 ---- */
 
-static float cross_entropy_loss(global const float *x, float largest, float sum, int t, int classes) {
-    return t >= 0 && t < classes ? log(sum) - (x[t] - largest) : NAN;
+static float cross_entropy_loss(global const CLT_REAL *x, float largest, float sum, int t, int classes) {
+    return t >= 0 && t < classes ? log(sum) - (CLT_LOAD(x, t) - largest) : NAN;
 }
 
 /* dx of a row, from `first` to before `end`. */
-static void cross_entropy_write_grad(global const float *x, global float *dx, float largest, float sum, int t,
+static void cross_entropy_write_grad(global const CLT_REAL *x, global CLT_REAL *dx, float largest, float sum, int t,
                                      float dloss, int classes, int first, int end, int step) {
     float factor = t >= 0 && t < classes ? dloss : NAN;
     for (int c = first; c < end; c += step)
-        dx[c] = factor * (exp(x[c] - largest) / sum - (c == t ? 1.0f : 0.0f));
+        CLT_STORE(dx, c, factor * (exp(CLT_LOAD(x, c) - largest) / sum - (c == t ? 1.0f : 0.0f)));
 }
 
-kernel void group_cross_entropy(global const float *x, global const int *target, global float *losses, int4 size,
+kernel void group_cross_entropy(global const CLT_REAL *x, global const int *target, global float *losses, int4 size,
                                 int length) {
     local float scratch[CLT_GROUP];
     int row = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0), classes = size.s1;
@@ -173,8 +173,8 @@ kernel void group_cross_entropy(global const float *x, global const int *target,
     if (lane == 0) losses[row] = cross_entropy_loss(x, largest, sum, target[row], classes);
 }
 
-kernel void group_cross_entropy_grad(global const float *x, global const int *target, global const float *dlosses,
-                                     global float *dx, int4 size, int length) {
+kernel void group_cross_entropy_grad(global const CLT_REAL *x, global const int *target, global const float *dlosses,
+                                     global CLT_REAL *dx, int4 size, int length) {
     local float scratch[CLT_GROUP];
     int row = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0), classes = size.s1;
     if (row >= size.s0) return;
@@ -186,7 +186,7 @@ kernel void group_cross_entropy_grad(global const float *x, global const int *ta
 }
 
 /* A work-group a row, which joins its chunks. */
-kernel void group_cross_entropy_join(global const float *x, global const int *target, global const float *maxima,
+kernel void group_cross_entropy_join(global const CLT_REAL *x, global const int *target, global const float *maxima,
                                      global const float *sums, global float *losses, int4 size, int length) {
     local float scratch[CLT_GROUP];
     int row = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0), classes = size.s1, chunks = size.s3;
@@ -196,8 +196,8 @@ kernel void group_cross_entropy_join(global const float *x, global const int *ta
     if (lane == 0) losses[row] = cross_entropy_loss(x + row * classes, largest, sum, target[row], classes);
 }
 
-kernel void group_cross_entropy_grad_part(global const float *x, global const int *target, global const float *dlosses,
-                                          global const float *maxima, global const float *sums, global float *dx, int4 size,
+kernel void group_cross_entropy_grad_part(global const CLT_REAL *x, global const int *target, global const float *dlosses,
+                                          global const float *maxima, global const float *sums, global CLT_REAL *dx, int4 size,
                                           int length) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0), classes = size.s1, chunks = size.s3;

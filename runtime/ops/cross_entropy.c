@@ -1,11 +1,13 @@
 /*
+ * Logits may be stored in 16 bits: what is made of them is computed in f32, as the losses are, and only their gradient is rounded.
+ *
  * Softmax and negative log-likelihood in one: losses[n] = log sum exp(x[n]) - x[n, t[n]];
  * dx[n, c] = dlosses[n] (softmax(x[n])[c] - [c == t[n]]).
  */
 #include "runtime/ops/ops.h"
 
 static clt_status infer(clt_tensor *node) {
-    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_float(node, 0));
     CLT_TRY(clt_check_dtype(node, 1, CLT_I32));
     CLT_TRY(clt_check_rank(node, 0, 2, 2));
     CLT_TRY(clt_check_rank(node, 1, 1, 1));
@@ -20,7 +22,7 @@ static clt_status infer(clt_tensor *node) {
 
 static clt_status infer_grad(clt_tensor *node) {
     node->shape = node->inputs[0]->shape;
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 
@@ -36,7 +38,6 @@ static int64_t index_limit(const clt_tensor *node, int input) {
 }
 
 const clt_op clt_op_cross_entropy = {.name = "cross_entropy", .least_inputs = 2,
-                                     .autocast = CLT_AUTOCAST_F32,
                                      .infer = infer,
                                      .gradient = gradient,
                                      .operations = 4,

@@ -19,7 +19,7 @@ static clt_status infer_add(clt_tensor *node) {
 }
 
 static clt_status infer_correct(clt_tensor *node) {
-    CLT_TRY(clt_check_dtype(node, 1, CLT_F32));
+    CLT_TRY(clt_check_float(node, 1));
     CLT_TRY(clt_check_dtype(node, 2, CLT_I32));
     CLT_TRY(clt_check_rank(node, 1, 2, 2));
     CLT_TRY(clt_check_rank(node, 2, 1, 1));

@@ -52,7 +52,7 @@ static clt_status add_target(target_list *list, clt_tensor *target) {
 /* Scores [..., classes] and labels [...]. */
 static bool is_classifier(const clt_tensor *output, const clt_tensor *truth) {
     clt_shape labels = output->shape;
-    if (output->dtype != CLT_F32 || truth->dtype != CLT_I32 || labels.rank < 2) return false;
+    if (!clt_dtype_is_float(output->dtype) || truth->dtype != CLT_I32 || labels.rank < 2) return false;
     labels.rank--;
     return clt_shape_equal(&labels, &truth->shape);
 }
@@ -68,7 +68,7 @@ static clt_tensor *count_correct(clt_graph *g, const char *name, clt_tensor *out
 }
 
 static bool is_regression(const clt_tensor *output, const clt_tensor *truth) {
-    return output->dtype == CLT_F32 && truth->dtype == CLT_F32 && clt_shape_equal(&output->shape, &truth->shape);
+    return clt_dtype_is_float(output->dtype) && truth->dtype == CLT_F32 && clt_shape_equal(&output->shape, &truth->shape);
 }
 
 /* With updates that are left out, losses that are not finite are too. */
@@ -85,7 +85,7 @@ static clt_status add_metrics(const clt_trainer *t, clt_step *step, const clt_me
     if (!output || !truth) return CLT_OK;
     if (is_classifier(output, truth)) return add_target(targets, count_correct(g, names->correct, output, truth, &t->input_limits[t->n_inputs - 1]));
     if (is_regression(output, truth))
-        return add_target(targets, add_mean(t, step, names->mse, clt_mse_loss(output, truth)));
+        return add_target(targets, add_mean(t, step, names->mse, clt_mse_loss(clt_cast(output, CLT_F32), truth)));
     return CLT_OK;
 }
 
@@ -429,11 +429,11 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
     bool training = step->purpose == CLT_PURPOSE_TRAIN;
     clt_tensor *loss = as_told(t->loss, map);
     if (step->purpose == CLT_PURPOSE_LOCATE) return add_training(t, step, loss, targets);
-    clt_tensor *output = t->options.output ? as_told(t->options.output, map) : NULL;
+    clt_tensor *output = t->options.output ? map[t->options.output->index] : NULL; /* metrics are f32, but it is read as it is stored */
     clt_tensor *truth = t->n_inputs ? step->inputs[t->n_inputs - 1] : NULL;
     if (step->predicted && output) { /* an evaluation that tells it, too */
-        step->result = output;
-        CLT_TRY(add_target(targets, output));
+        step->result = as_told(t->options.output, map);
+        CLT_TRY(add_target(targets, step->result));
     }
     CLT_TRY(add_metrics(t, step, training ? &clt_train_metric_names : &clt_eval_metric_names, loss, output, truth, targets));
     return training ? add_training(t, step, loss, targets) : CLT_OK;

@@ -117,13 +117,20 @@ static void add_stored(case_list *list, int of, clt_dtype dtype, bool full) {
 }
 
 /* The first few cases of each op again, with operands stored as each of the 16-bit types: the first as f16 and the second as bf16, with --full
- * all of them as both. */
+ * all of them as both. Some are named: those by work-groups, and of an op whose first cases say more than its own. */
 static void cases_stored(case_list *list) {
     enum { EACH = 4 };
+    static const struct {
+        const char *id;
+        clt_dtype dtype;
+    } named[] = {{"softmax/long/3x1031", CLT_BF16},      {"cross_entropy/33x10,33", CLT_F16},       {"cross_entropy/131x37,131", CLT_BF16},
+                 {"cross_entropy/131x37,131", CLT_F16},  {"cross_entropy/small/3x301,3", CLT_BF16}, {"cross_entropy/3x1031,3", CLT_F16},
+                 {"cross_entropy/no-class-above/131x37,131", CLT_BF16}};
     int n = list->n;
     for (int i = 0; i < n; i++) {
         int before = 0;
-        if (!strcmp(list->items[i].id, "softmax/long/3x1031")) add_stored(list, i, CLT_BF16, false); /* by work-groups */
+        for (size_t k = 0; k < sizeof named / sizeof named[0]; k++)
+            if (!strcmp(list->items[i].id, named[k].id)) add_stored(list, i, named[k].dtype, list->items[i].full);
         if (!is_common(&list->items[i]) || !takes_halves(list->items[i].op)) continue;
         for (int k = 0; k < i; k++) before += is_common(&list->items[k]) && !strcmp(list->items[k].op, list->items[i].op);
         if (before >= EACH) continue;
