@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/measure/limits.h"
 #include "runtime/measure/times.h"
 #include "runtime/train/trainer.h"
 
@@ -32,6 +33,7 @@ struct clt_times {
     clt_device *device;
     char *path;
     bool named; /* by the caller: a file of something else is not to be written over */
+    double there_and_back; /* a byte from the host's memory to the device's and back: seconds; 0: not measured */
     clt_timings table;
     session *sessions;
     size_t n_sessions, sessions_capacity;
@@ -447,6 +449,31 @@ static clt_status predict_parts(const clt_times *times, const parts *p, const cl
     return status;
 }
 
+/* The least of a few transfers of memory that is pinned, as states in the host's memory are: seconds a byte. */
+static clt_status time_transfer(clt_device *device, clt_limit limit, double *seconds) {
+    clt_measurement m;
+    double least = INFINITY;
+    CLT_TRY(clt_measure_limit(device, limit, &(clt_measure_options){.seconds = 0.05, .most_samples = 8}, &m));
+    for (int i = 0; i < m.n; i++) least = CLT_MIN(least, m.seconds[i]);
+    *seconds += m.n ? least / m.amount : 0;
+    return CLT_OK;
+}
+
+/* What lies in the host's memory comes to the device and goes back, and nothing is computed meanwhile. */
+static clt_status add_transfers(clt_times *times, clt_prediction *prediction) {
+    double before = prediction->seconds;
+    if (!prediction->memory.host) return CLT_OK;
+    if (times->there_and_back == 0) {
+        CLT_TRY(time_transfer(times->device, CLT_LIMIT_UPLOAD_PINNED, &times->there_and_back));
+        CLT_TRY(time_transfer(times->device, CLT_LIMIT_DOWNLOAD_PINNED, &times->there_and_back));
+    }
+    prediction->host_seconds = times->there_and_back * (double)prediction->memory.host;
+    prediction->seconds += prediction->host_seconds;
+    prediction->roofline_seconds += prediction->host_seconds;
+    for (int s = 0; s < CLT_TIMES_SOURCES_; s++) prediction->shares[s] *= before / prediction->seconds;
+    return CLT_OK;
+}
+
 /* A trainer and step of which nothing is on the device. Both are to be destroyed, also on error. */
 static clt_status dry_run_step(clt_device *device, clt_tensor *loss, const clt_train_options *options, int64_t batch,
                               clt_trainer **dry_run, clt_step **step) {
@@ -474,6 +501,7 @@ clt_status clt_predict_step(clt_times *times, clt_tensor *loss, const clt_train_
         *prediction = (clt_prediction){.batch = step->sizes.batch};
         read_memory(dry_run, step->plan, &prediction->memory);
         status = predict_parts(times, &p, &peaks, visit, user, prediction);
+        if (status == CLT_OK) status = add_transfers(times, prediction);
     }
     free_parts(&p);
     clt_step_destroy(step);

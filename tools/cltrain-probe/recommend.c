@@ -48,7 +48,9 @@ static void print_help(void) {
                        "Predicts the training step of MODEL on every device present, as '" PROGRAM " model' does, ranks the devices,\n"
                        "and says which of them should train together, and with how much of a batch each, so that all take the same\n"
                        "time: what 'cltrain-run --devices' and 'cltrain-train --shares' take. Devices of one processor take\n"
-                       "each other's time: only the best of them is among those. The exchange of gradients is not in the times;\n"
+                       "each other's time: only the best of them is among those. Where the batch does not fit, what lets it fit is\n"
+                       "looked for: of --recompute and --offload, as far as they are not given, what costs the least time; else the\n"
+                       "largest batch that fits counts. The exchange of gradients is not in the times;\n"
                        "'" PROGRAM " comm' measures it. The command that is printed trains on data that are made up, of such\n"
                        "samples: put your own there.\n");
     option_print(rows, ROWS, stdout);
@@ -61,6 +63,7 @@ typedef struct candidate {
     const survey_device *device;
     forecast f;
     int64_t batch, largest;      /* batch: what was predicted; less than was asked for where that does not fit */
+    int recompute, offload;      /* as asked for, or with what it fits */
     double step_us;              /* of that batch; 0: not known */
     double fixed_us, sample_us;  /* a step of n samples takes fixed + n sample */
     const struct candidate *like; /* a better one of the same processor */
@@ -100,37 +103,72 @@ static void fit(candidate *c) {
     c->fixed_us = fixed;
 }
 
-static void ask(const recommendation *r, candidate *c, const probe_model *model) {
+/* With the candidate's batch and what it spares memory by. */
+static void ask(const recommendation *r, candidate *c, bool offline) {
     const recommend_options *o = r->options;
-    forecast_question q = {.s = &r->s, .device = c->device, .options = &o->shared, .model = model, .batch = c->batch,
-                           .offline = o->offline, .seconds = o->seconds, .timeout = o->timeout};
+    shared_options options = o->shared;
+    probe_model model;
+    options.batch = c->batch, options.recompute = c->recompute, options.offload = c->offload;
+    forecast_question q = {.s = &r->s, .device = c->device, .options = &options, .model = &model, .batch = c->batch,
+                           .offline = offline, .seconds = o->seconds, .timeout = o->timeout};
     int64_t few = c->batch / 4 > 0 ? c->batch / 4 : 1;
+    forecast_free(&c->f);
+    c->f = (forecast){.status = "unsupported", .told = json_object()};
+    if (probe_model_build(&model, &options, options.model)) return;
     if (few < c->batch) q.also[q.n_also++] = few;
-    if (!o->offline) q.at[q.n_at++] = c->batch;
-    if (!o->offline && few < c->batch) q.at[q.n_at++] = few;
+    if (!offline) q.at[q.n_at++] = c->batch;
+    if (!offline && few < c->batch) q.at[q.n_at++] = few;
+    forecast_free(&c->f);
     forecast_ask(&q, &c->f);
     c->f.question = NULL;
     c->largest = json_integer_value(json_object_get(c->f.told, "largest_batch"));
     if (strcmp(c->f.status, "ok") == 0) fit(c);
-}
-
-/* Where the whole batch does not fit, what fits is looked at. */
-static void ask_for_less(const recommendation *r, candidate *c) {
-    shared_options options = r->options->shared;
-    probe_model model;
-    char reason[400];
-    options.batch = c->largest;
-    if (probe_model_build(&model, &options, options.model)) return;
-    memcpy(reason, c->f.reason, sizeof reason);
-    forecast_free(&c->f);
-    c->batch = c->largest;
-    ask(r, c, &model);
-    if (usable(c)) memcpy(c->f.reason, reason, sizeof reason);
     probe_model_free(&model);
 }
 
+/* What spares memory, as options of the trainer. */
+static void spare_text(const candidate *c, char text[64]) {
+    snprintf(text, 64, "%s%s%s%s", c->recompute ? " --recompute " : "", c->recompute ? recompute_names[c->recompute] : "",
+             c->offload ? " --offload " : "", c->offload ? offload_names[c->offload] : "");
+}
+
+/* Where the whole batch does not fit: of what spares memory, and was not ruled out, what takes the least time. Nothing is measured for it. */
+static bool ask_for_spare(const recommendation *r, candidate *c) {
+    static const struct { int recompute, offload; } ways[] = {{CLT_RECOMPUTE_NONE, CLT_OFFLOAD_OPTIMIZER},
+                                                              {CLT_RECOMPUTE_BLOCKS, CLT_OFFLOAD_NONE},
+                                                              {CLT_RECOMPUTE_BLOCKS, CLT_OFFLOAD_OPTIMIZER},
+                                                              {CLT_RECOMPUTE_ALL, CLT_OFFLOAD_NONE},
+                                                              {CLT_RECOMPUTE_ALL, CLT_OFFLOAD_OPTIMIZER}};
+    const shared_options *given = &r->options->shared;
+    candidate best = {.device = c->device};
+    char text[64];
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && !child_caught(); i++) {
+        candidate way = {.device = c->device, .batch = c->batch, .recompute = ways[i].recompute, .offload = ways[i].offload};
+        if ((given->recompute && given->recompute != way.recompute) || (given->offload && given->offload != way.offload)) continue;
+        ask(r, &way, true);
+        bool better = usable(&way) && (!usable(&best) || way.step_us < best.step_us);
+        forecast_free(better ? &best.f : &way.f);
+        if (better) best = way;
+    }
+    if (!usable(&best)) return false;
+    forecast_free(&c->f);
+    *c = best;
+    spare_text(c, text);
+    snprintf(c->f.reason, sizeof c->f.reason, "the batch fits with%s", text);
+    return true;
+}
+
+/* The largest batch that fits. */
+static void ask_for_less(const recommendation *r, candidate *c) {
+    char reason[400];
+    memcpy(reason, c->f.reason, sizeof reason);
+    c->batch = c->largest;
+    ask(r, c, r->options->offline);
+    if (usable(c)) memcpy(c->f.reason, reason, sizeof reason);
+}
+
 static void look_at(const recommendation *r, candidate *c) {
-    c->batch = r->batch;
+    c->batch = r->batch, c->recompute = r->options->shared.recompute, c->offload = r->options->shared.offload;
     if (strcmp(c->device->status, "ok")) {
         c->f = (forecast){.told = json_object()};
         snprintf(c->f.status, sizeof c->f.status, "%s", c->device->status);
@@ -138,8 +176,9 @@ static void look_at(const recommendation *r, candidate *c) {
         return;
     }
     message_line("Predicting %s on %s", r->model.text, c->device->info.name);
-    ask(r, c, &r->model);
-    if (!usable(c) && c->largest > 0 && c->largest < c->batch) ask_for_less(r, c);
+    ask(r, c, r->options->offline);
+    bool fits = usable(c) || c->largest >= c->batch || !json_object_get(c->f.told, "largest_batch");
+    if (!fits && !ask_for_spare(r, c) && c->largest > 0) ask_for_less(r, c);
 }
 
 static int faster_first(const void *a, const void *b) {
@@ -325,8 +364,8 @@ static json_t *together_json(const recommendation *r) {
 
 static json_t *candidate_json(const recommendation *r, const candidate *c, int rank) {
     const json_t *error = json_object_get(json_object_get(c->f.told, "predicted"), "error");
-    return json_pack("{s:i, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "rank", rank, "device", document_text(c->device->info.id),
-                     "status", c->f.status, "batch", usable(c) ? json_integer(c->batch) : json_null(), "step_us",
+    return json_pack("{s:i, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "rank", rank, "device", document_text(c->device->info.id),
+                     "status", c->f.status, "recompute", recompute_names[c->recompute], "offload", offload_names[c->offload], "batch", usable(c) ? json_integer(c->batch) : json_null(), "step_us",
                      usable(c) ? json_real(c->step_us) : json_null(), "samples_per_second",
                      usable(c) ? json_real(samples_per_second(c)) : json_null(), "error",
                      usable(c) && json_is_number(error) ? json_copy((json_t *)(uintptr_t)error) : json_null(), "largest_batch",
@@ -358,14 +397,20 @@ static void print_candidate(const recommendation *r, const candidate *c, int ran
     json_decref(reasons);
 }
 
-/* As it was asked for; nothing: the trainer chooses as this tool did. */
+/* As it was asked for; nothing: the trainer chooses as this tool did. What one of the devices needs to fit goes for all. */
 static void print_training(const recommendation *r) {
     const shared_options *o = &r->options->shared;
+    candidate most = {.recompute = 0};
+    char text[64];
+    for (int i = 0; i < r->n; i++) {
+        if (r->candidates[i].share == 0) continue;
+        if (r->candidates[i].recompute > most.recompute) most.recompute = r->candidates[i].recompute;
+        if (r->candidates[i].offload > most.offload) most.offload = r->candidates[i].offload;
+    }
     if (o->optimizer != OPTION_UNSET) printf(" --optimizer %s", optimizer_names[o->optimizer]);
     if (o->precision) printf(" --precision %s", precision_names[o->precision]);
-    if (o->recompute) printf(" --recompute %s", recompute_names[o->recompute]);
-    if (o->offload) printf(" --offload %s", offload_names[o->offload]);
-    printf("\n");
+    spare_text(&most, text);
+    printf("%s\n", text);
 }
 
 static void print_alone(const recommendation *r, const char *device, const char *data) {

@@ -93,6 +93,7 @@ typedef struct clt_prediction {
      * known problems when those are left out, all to the same side. NAN: nothing can be held against it. */
     double error;
     double shares[CLT_TIMES_SOURCES_]; /* of the seconds */
+    double host_seconds;               /* of the seconds: what the optimizer's state takes from the host's memory and back, measured */
     double roofline_seconds;           /* the least it could take */
     double flops, bytes;
     int64_t launches;
