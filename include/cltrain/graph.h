@@ -145,10 +145,15 @@ CLT_API clt_status clt_graph_layers(const clt_tensor *result, bool (*visit)(cons
 typedef enum clt_recompute {
     CLT_RECOMPUTE_AUTO = 0, /* nothing where the step fits into the device's memory (settings.memory_limit); else what costs least of what makes it fit */
     CLT_RECOMPUTE_NONE,
-    CLT_RECOMPUTE_BLOCKS, /* all but what leads from one block of the network to the next, and the last block: blocks are told by the numbers in the
-                             parameters' names, as "layer1.0" and "transformer.h.3" */
+    CLT_RECOMPUTE_BLOCKS, /* all but what leads from one block of the network to the next, and the last block: blocks end at the tensors that
+                             clt_checkpoint_boundary marks; where it marks none, they are told by the numbers in the parameters' names, as "layer1.0"
+                             and "transformer.h.3" */
     CLT_RECOMPUTE_ALL     /* as much as makes memory least */
 } clt_recompute;
+
+/* A block of CLT_RECOMPUTE_BLOCKS ends with this tensor, which is kept for backward, and the next begins behind it. Gives the tensor itself, for use within an
+ * expression; NULL for NULL. */
+CLT_API clt_tensor *clt_checkpoint_boundary(clt_tensor *tensor);
 
 CLT_END_DECLS
 

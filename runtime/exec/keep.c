@@ -181,11 +181,19 @@ static int block_end(const clt_keep_node *nodes, int n, const uint64_t *crossing
     return best + 1;
 }
 
+/* Behind the next mark, of which there is one. */
+static int marked_end(const clt_keep_node *nodes, int n, int begin) {
+    while (begin < n && !nodes[begin].ends) begin++;
+    return CLT_MIN(begin + 1, n);
+}
+
 clt_status clt_keep_blocks(clt_keep_node *nodes, int n) {
     uint64_t *crossing = NULL;
+    bool marked = false;
     CLT_TRY(find_crossings(nodes, n, &crossing));
+    for (int i = 0; i < n; i++) marked |= nodes[i].ends;
     for (int begin = 0, end; begin < n; begin = end) {
-        end = block_end(nodes, n, crossing, begin);
+        end = marked ? marked_end(nodes, n, begin) : block_end(nodes, n, crossing, begin);
         for (int i = begin; i < end; i++) nodes[i].keep = keeps(&nodes[i], end, end == n ? KEEP_ALL : KEEP_NONE);
     }
     clt_free(crossing);

@@ -18,6 +18,7 @@ typedef struct clt_keep_node {
     bool cheap;     /* next to nothing beside products and convolutions */
     bool fixed;     /* cannot be computed again */
     int block;      /* of the network, the parameters of which it reads; 0: it reads none */
+    bool ends;      /* it is the last of its block, by a mark */
     bool keep;      /* the answer */
 } clt_keep_node;
 
@@ -25,7 +26,7 @@ typedef struct clt_keep_node {
 clt_status clt_keep_within(clt_keep_node *nodes, int n, uint64_t budget, bool *fits);
 /* The least bytes for which there is an answer, about, and that answer. */
 clt_status clt_keep_least(clt_keep_node *nodes, int n);
-/* What leads from block to block, and all of the last one. */
+/* What leads from block to block, and all of the last one. Blocks are told by marks, or else by their numbers. */
 clt_status clt_keep_blocks(clt_keep_node *nodes, int n);
 
 #endif

@@ -74,6 +74,7 @@ static clt_status copy_nodes(const clt_graph *graph, const bool *marks, clt_size
         map[i]->segment = node->segment;
         map[i]->backward = node->backward;
         map[i]->unread = node->unread;
+        map[i]->boundary = node->boundary;
         for (int k = 0; node->op && k < node->op->more_outputs; k++) {
             clt_tensor *output = map[node->outputs[k]->index] = map[i]->outputs[k];
             output->segment = node->segment;

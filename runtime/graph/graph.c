@@ -590,6 +590,11 @@ clt_status clt_tensor_set_name(clt_tensor *tensor, const char *name) {
     return CLT_OK;
 }
 
+clt_tensor *clt_checkpoint_boundary(clt_tensor *tensor) {
+    if (tensor && clt_tensor_valid(tensor)) tensor->boundary = true;
+    return tensor;
+}
+
 clt_shape clt_tensor_shape(const clt_tensor *tensor) {
     return tensor ? tensor->shape : (clt_shape){.rank = -1};
 }

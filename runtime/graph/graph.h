@@ -101,6 +101,7 @@ struct clt_tensor {
     int segment;                  /* of the plan, from 0: runs name the segments that they run */
     bool backward;                /* of backward, or behind it */
     bool kept;                    /* is read after the run: stays as it is */
+    bool boundary;                /* clt_checkpoint_boundary */
     struct clt_fused *epilogue;   /* what is done to each element before it is stored; NULL: nothing. Owned.
                                    * Its operands are the node's last inputs. */
 };

@@ -192,6 +192,25 @@ static void blocks_are_stages(void **state) {
     }
 }
 
+/* Where nodes are marked, they end the blocks, whatever their numbers say. */
+static void marks_end_blocks(void **state) {
+    clt_random random;
+    (void)state;
+    clt_random_init(&random, 9, 0);
+    for (int round = 0; round < 50; round++) {
+        drawn d = draw(&random, MOST);
+        int end[MOST], last = MOST;
+        for (int i = 0; i < MOST; i++) d.nodes[i].ends = i % 7 == 3 || clt_random_below(&random, 5) == 0;
+        for (int i = MOST - 1; i >= 0; i--) end[i] = last = d.nodes[i].ends ? i + 1 : last;
+        assert_ok(clt_keep_blocks(d.nodes, d.n));
+        for (int i = 0; i < MOST; i++) {
+            clt_keep_node *node = &d.nodes[i];
+            assert_int_equal(node->keep, node->fixed || node->last >= end[i] || (end[i] == MOST && node->saved));
+        }
+        run_backward(&d);
+    }
+}
+
 /* Of a chain of n layers stages may be the longer the fewer are before them: B + (B - 1) + ... = n, B being all that is there at once. */
 static void a_chain_takes_its_root(void **state) {
     enum { N = 400 };
@@ -211,7 +230,8 @@ static void a_chain_takes_its_root(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cheapest_is_found), cmocka_unit_test(a_large_budget_keeps_all), cmocka_unit_test(the_least_is_the_limit),
-        cmocka_unit_test(blocks_are_stages),     cmocka_unit_test(a_chain_takes_its_root),
+        cmocka_unit_test(blocks_are_stages),     cmocka_unit_test(marks_end_blocks),
+        cmocka_unit_test(a_chain_takes_its_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,24 @@ static clt_tensor *skipping(clt_tensor *x) {
     return clt_linear(clt_flatten(clt_avg_pool2d(a, .kernel = 4)), "fc", CLASSES);
 }
 
+/* Every layer is a block, by its name; or every third one is the last of one. */
+static clt_tensor *layers(clt_tensor *h, bool marked) {
+    for (int i = 0; i < 12; i++) {
+        const char name[] = {'c', (char)('a' + i), 0};
+        h = clt_relu(clt_conv2d(h, name, 8, .kernel = 3, .padding = 1));
+        if (marked && i % 3 == 2) h = clt_checkpoint_boundary(h);
+    }
+    return clt_linear(clt_flatten(clt_max_pool2d(h, .kernel = 4)), "fc", CLASSES);
+}
+
+static clt_tensor *plain_layers(clt_tensor *x) {
+    return layers(x, false);
+}
+
+static clt_tensor *marked_layers(clt_tensor *x) {
+    return layers(x, true);
+}
+
 static network *const networks[] = {convolutions, transformer, skipping};
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
@@ -155,6 +173,19 @@ static void a_limit_is_kept(void **state) {
     }
 }
 
+static void marks_end_blocks(void **state) {
+    outcome want, plain, marked;
+    (void)state;
+    assert_ok(train(plain_layers, (clt_train_options){.recompute = CLT_RECOMPUTE_NONE}, NULL, &want));
+    assert_ok(train(plain_layers, (clt_train_options){.recompute = CLT_RECOMPUTE_BLOCKS}, NULL, &plain));
+    assert_ok(train(marked_layers, (clt_train_options){.recompute = CLT_RECOMPUTE_BLOCKS}, NULL, &marked));
+    assert_memory_equal(plain.values, want.values, want.n * sizeof *want.values);
+    assert_memory_equal(marked.values, want.values, want.n * sizeof *want.values);
+    assert_true(marked.peak < plain.peak);
+    free(want.values), free(plain.values), free(marked.values);
+    assert_null(clt_checkpoint_boundary(NULL));
+}
+
 static void an_unknown_way_is_refused(void **state) {
     (void)state;
     clt_device *device;
@@ -173,6 +204,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_the_same),
         cmocka_unit_test(a_limit_is_kept),
+        cmocka_unit_test(marks_end_blocks),
         cmocka_unit_test(an_unknown_way_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

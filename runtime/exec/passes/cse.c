@@ -29,6 +29,7 @@ clt_status clt_pass_cse(clt_pass *pass) {
         for (size_t j = 0; j < i; j++) {
             if (!pass->live[j] || !is_candidate(nodes[j]) || !same(nodes[j], nodes[i])) continue;
             clt_pass_replace(pass, nodes[i], nodes[j]);
+            nodes[j]->boundary |= nodes[i]->boundary;
             for (int k = 0; k < nodes[i]->op->more_outputs; k++) clt_pass_replace(pass, nodes[i]->outputs[k], nodes[j]->outputs[k]);
             pass->live[i] = false;
             break;

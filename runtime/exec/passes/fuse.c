@@ -158,6 +158,7 @@ static clt_status absorb_input(clt_pass *pass, clt_tensor *node, int k, bool *ab
     if (constant) read_plainly(&own, input);
     if (!join(&first, &own, input, &joined) || !served(pass, node, &clt_op_fused, &joined.fused, &joined)) return CLT_OK;
     CLT_TRY(become(pass, node, &clt_op_fused, &joined.fused, joined.inputs, joined.fused.n_inputs));
+    node->boundary |= input->boundary && !constant;
     bury(pass, input);
     *absorbed = true;
     return CLT_OK;
@@ -198,6 +199,7 @@ static clt_status prepend(clt_pass *pass, clt_tensor *node) {
     reduce.chain = first.fused;
     if (!served(pass, node, &clt_op_fused_reduce, &reduce, &first)) return CLT_OK;
     CLT_TRY(become(pass, node, &clt_op_fused_reduce, &reduce, first.inputs, first.fused.n_inputs));
+    node->boundary |= input->boundary;
     bury(pass, input);
     return CLT_OK;
 }
@@ -233,6 +235,7 @@ static clt_status take_over(clt_pass *pass, clt_tensor *node, clt_tensor *contra
         return status;
     }
     node->epilogue = epilogue;
+    node->boundary |= contraction->boundary;
     bury(pass, contraction);
     return CLT_OK;
 }

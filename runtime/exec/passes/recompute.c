@@ -68,6 +68,13 @@ static uint64_t bytes_of(const clt_tensor *node) {
     return bytes;
 }
 
+/* One of its results is marked. */
+static bool is_boundary(const clt_tensor *node) {
+    bool marked = node->boundary;
+    for (int k = 0; k < node->op->more_outputs; k++) marked |= node->outputs[k]->boundary;
+    return marked;
+}
+
 static clt_keep_node describe(const clt_pass *pass, const clt_tensor *node, int place) {
     clt_cost cost = clt_node_cost(node);
     int64_t most = clt_tensor_elements(node);
@@ -76,6 +83,7 @@ static clt_keep_node describe(const clt_pass *pass, const clt_tensor *node, int 
                            .cost = is_view(node) ? 0 : cost.bytes + cost.flops / operations_per_byte,
                            .last = place,
                            .cheap = cost.flops <= cheap_operations * (double)most,
+                           .ends = is_boundary(node),
                            .fixed = is_fixed(pass, node)};
 }
 
