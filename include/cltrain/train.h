@@ -141,6 +141,8 @@ typedef struct clt_train_options {
     clt_precision precision; /* default f32; the same on all ranks */
     clt_recompute recompute; /* each rank's own */
     clt_offload offload;     /* likewise */
+    const char *offload_folder; /* what is offloaded lies in files of this folder, which have no names there, in the place of memory; copied. Not with
+                                   CLT_OFFLOAD_NONE. CLT_E_IO: it cannot be written to, or its disk has no room. NULL: in memory */
 
     clt_comm *comm;      /* the ranks that train together (see "several ranks" below); borrowed. NULL: this process alone */
     clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:

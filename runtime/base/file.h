@@ -30,6 +30,11 @@ clt_status clt_file_view_open(clt_file_view *view, const char *path);
 clt_status clt_file_view_read(const clt_file_view *view, const char *path, uint64_t offset, void *to, size_t length);
 void clt_file_view_close(clt_file_view *view);
 
+/* Memory that lies in a file of a folder, for more than the machine has: zeros. The file has no name, and is gone with the process; its place on the disk is
+ * taken at once, so that there is room for what is written. CLT_E_IO: there is no such folder, or no room. NULL is fine. */
+clt_status clt_file_space_create(const char *folder, size_t bytes, void **space);
+void clt_file_space_destroy(void *space, size_t bytes);
+
 /* The path, links followed, of a file that another one names: `relative` counts from that one's folder. What is not inside
  * that folder, or, where `path` is a link, inside the one of what it names, is CLT_E_FORMAT: absolute paths, "..", links that lead
  * elsewhere. CLT_E_IO: there is none. */

@@ -11,7 +11,7 @@
 
 struct clt_memory {
     clt_device *device;
-    cl_mem memory;
+    cl_mem memory;             /* NULL: it lies in a file */
     size_t bytes;
     bool is_slice;
     void *host;                /* of memory in the host's: where it is mapped for as long as it lives; else NULL */

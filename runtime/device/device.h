@@ -72,8 +72,8 @@ bool clt_device_is_limited(const clt_device *device);
 clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *source, size_t bytes);
 clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination, size_t bytes);
 /* Memory in the host's, pinned where the driver does so, and none of the device's: no kernel may have it as an argument. It is read, written, zeroed and
- * destroyed as other memory is. */
-clt_status clt_memory_create_host(clt_device *device, size_t bytes, clt_memory **memory);
+ * destroyed as other memory is. `folder`: it lies in a file there; NULL: it does not. */
+clt_status clt_memory_create_host(clt_device *device, size_t bytes, const char *folder, clt_memory **memory);
 /* Enqueue: a part of such memory to the begin of the device's, and back. */
 clt_status clt_memory_from_host(const clt_memory *host, size_t offset, clt_memory *to, size_t bytes);
 clt_status clt_memory_to_host(const clt_memory *from, clt_memory *host, size_t offset, size_t bytes);

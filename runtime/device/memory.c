@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "runtime/base/file.h"
 #include "runtime/device/cl.h"
 
 /* ---- the pool: released buffers are kept and serve requests of nearly their size ---- */
@@ -22,13 +23,17 @@ static void unmap(const clt_memory *buffer) {
     clt_device *device = buffer->device;
     if (!buffer->host || device->lost) return;
     clt_cl_wait_queue(device, device->queue, "ending transfers");
+    if (!buffer->memory) {
+        clt_file_space_destroy(buffer->host, buffer->bytes);
+        return;
+    }
     clEnqueueUnmapMemObject(device->mapping_queue, buffer->memory, buffer->host, 0, NULL, NULL);
     clt_cl_wait_queue(device, device->mapping_queue, "unmapping the host's memory");
 }
 
 void clt_memory_free(clt_memory *buffer) {
     unmap(buffer);
-    CLT_RELEASE(buffer->device, clReleaseMemObject(buffer->memory));
+    if (buffer->memory) CLT_RELEASE(buffer->device, clReleaseMemObject(buffer->memory));
     if (!buffer->is_slice) buffer->device->bytes -= buffer->bytes;
     clt_free(buffer);
 }
@@ -135,10 +140,21 @@ void clt_memory_destroy(clt_memory *buffer) {
 
 /* ---- in the host's memory ---- */
 
-clt_status clt_memory_create_host(clt_device *device, size_t bytes, clt_memory **memory) {
+static clt_status create_in_file(clt_device *device, size_t bytes, const char *folder, clt_memory **memory) {
+    clt_memory *m = clt_calloc(1, sizeof *m);
+    if (!m) return clt_fail_memory(sizeof *m);
+    *m = (clt_memory){.device = device, .bytes = bytes, .is_slice = true};
+    clt_status status = clt_file_space_create(folder, bytes, &m->host);
+    if (status < 0) clt_free(m);
+    else *memory = m;
+    return status;
+}
+
+clt_status clt_memory_create_host(clt_device *device, size_t bytes, const char *folder, clt_memory **memory) {
     cl_int error;
     if (device->lost) return clt_device_fail_lost(device);
     bytes = CLT_MAX(bytes, 1);
+    if (folder) return create_in_file(device, bytes, folder, memory);
     cl_mem made = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &error);
     error = clt_cl_made(made, error);
     if (error != CL_SUCCESS) return clt_memory_fail(device, bytes, error);

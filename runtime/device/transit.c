@@ -17,7 +17,7 @@ struct clt_transit {
 };
 
 static clt_status make_pinned(clt_transit *t) {
-    CLT_TRY(clt_memory_create_host(t->device, t->bytes, &t->pinned));
+    CLT_TRY(clt_memory_create_host(t->device, t->bytes, NULL, &t->pinned));
     t->host = t->pinned->host;
     return CLT_OK;
 }

@@ -17,6 +17,8 @@
 typedef struct clt_state_store clt_state_store;
 
 clt_status clt_state_store_create(clt_device *device, clt_state_store **store);
+/* States in the host's memory lie in files of the folder, each in its own; before any is made. */
+clt_status clt_state_store_set_folder(clt_state_store *store, const char *folder);
 /* Another one with the same variables: states are its own. The stores may go in any order. */
 clt_status clt_state_store_share(clt_state_store *with, clt_state_store **store);
 /* How often variables that were shared have got another memory: plans from before must not be run. */

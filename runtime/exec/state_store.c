@@ -32,6 +32,7 @@ typedef struct variables {
 
 struct clt_state_store {
     clt_device *device;
+    char *folder; /* with a file for each state in the host's memory; NULL: those lie in memory */
     variables *variables;
     state *states;
     size_t n_states, capacity;
@@ -53,6 +54,11 @@ clt_status clt_state_store_create(clt_device *device, clt_state_store **store) {
     clt_status status = store_new(device, own, store);
     if (status < 0) clt_free(own);
     return status;
+}
+
+clt_status clt_state_store_set_folder(clt_state_store *store, const char *folder) {
+    store->folder = clt_strdup(folder);
+    return store->folder ? CLT_OK : clt_fail_memory(strlen(folder) + 1);
 }
 
 clt_status clt_state_store_share(clt_state_store *with, clt_state_store **store) {
@@ -95,6 +101,7 @@ void clt_state_store_destroy(clt_state_store *store) {
         clt_memory_destroy(store->states[i].memory);
         clt_free(store->states[i].name);
     }
+    clt_free(store->folder);
     clt_free(store->states);
     clt_free(store);
 }
@@ -112,23 +119,24 @@ static entry *find_variable(const clt_state_store *store, const clt_variable *va
 }
 
 /* Zeroed, or with the values of a constant. */
-static clt_status make_memory(clt_device *device, size_t bytes, const char *name, const void *values, bool in_host, clt_memory **memory) {
+static clt_status make_memory(const clt_state_store *store, size_t bytes, const char *name, const void *values, bool in_host, clt_memory **memory) {
     clt_memory *made;
-    CLT_TRY(in_host ? clt_memory_create_host(device, bytes, &made) : clt_memory_create(device, bytes, &made));
+    CLT_TRY(in_host ? clt_memory_create_host(store->device, bytes, store->folder, &made) : clt_memory_create(store->device, bytes, &made));
     clt_memory_name(made, name);
-    clt_status status = values ? clt_memory_write(made, 0, values, bytes) : clt_memory_zero(made);
+    bool is_zero = in_host && store->folder;
+    clt_status status = values ? clt_memory_write(made, 0, values, bytes) : is_zero ? CLT_OK : clt_memory_zero(made);
     if (status < 0) clt_memory_destroy(made);
     else *memory = made;
     return status;
 }
 
 static clt_status make_state(clt_state_store *store, state *s) {
-    return s->memory ? CLT_OK : make_memory(store->device, s->bytes, s->name, NULL, s->in_host, &s->memory);
+    return s->memory ? CLT_OK : make_memory(store, s->bytes, s->name, NULL, s->in_host, &s->memory);
 }
 
 static clt_status make_variable(clt_state_store *store, entry *e) {
     if (e->memory) return CLT_OK;
-    if (!e->owner) return make_memory(store->device, e->bytes, e->variable->name, e->variable->values, false, &e->memory);
+    if (!e->owner) return make_memory(store, e->bytes, e->variable->name, e->variable->values, false, &e->memory);
     state *parent = &e->owner->states[e->inside];
     CLT_TRY(make_state(e->owner, parent));
     return clt_memory_slice(parent->memory, e->offset_bytes, e->bytes, &e->memory);

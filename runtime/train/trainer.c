@@ -205,6 +205,8 @@ clt_status clt_trainer_begin(clt_trainer **trainer, clt_device *device, clt_grap
     t->options.tokenizer = NULL; /* the caller's */
     if (status == CLT_OK) status = copy_rules(t);
     if (status == CLT_OK) status = make_store(t);
+    if (status == CLT_OK && t->options.offload_folder) status = clt_state_store_set_folder(t->store, t->options.offload_folder);
+    t->options.offload_folder = NULL; /* the caller's */
     if (status == CLT_OK) status = keep_variables(t);
     if (status == CLT_OK) status = find_inputs(t);
     if (status == CLT_OK) status = find_needed(t);

@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cltrain/cltrain.h>
 
 #include "runtime/base/random.h"
@@ -121,11 +126,45 @@ static void what_does_not_fit_is_in_the_host(void **state) {
     free(want.values);
 }
 
+/* In a folder, where nothing is to be seen of it. */
+static void files_hold_it(void **state) {
+    struct rlimit before, small = {.rlim_cur = 1 << 20};
+    char folder[512];
+    outcome want, got;
+    job j = {.options = all[0], .steps = STEPS};
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", support_path("offload"));
+    mkdir(folder, 0700);
+    assert_ok(run(&j, &want));
+    j.options.offload = CLT_OFFLOAD_OPTIMIZER;
+    j.options.offload_folder = folder;
+    assert_ok(run(&j, &got));
+    assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+    assert_int_equal(rmdir(folder), 0);
+    free(want.values), free(got.values);
+    assert_status(run(&j, &got), CLT_E_IO);
+    assert_detail("offload: no file of ");
+    mkdir(folder, 0700);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0); /* as if the disk were full */
+    small.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    clt_status status = run(&j, &got);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_status(status, CLT_E_IO);
+    assert_detail("File too large");
+    assert_int_equal(rmdir(folder), 0);
+    j.options.offload = CLT_OFFLOAD_NONE;
+    assert_status(run(&j, &got), CLT_E_INVALID);
+    assert_detail("option offload_folder goes with offload");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_the_same),
         cmocka_unit_test(checkpoints_hold_it),
         cmocka_unit_test(what_does_not_fit_is_in_the_host),
+        cmocka_unit_test(files_hold_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,7 +189,7 @@ typedef enum sameness { NEED_NOT_BE, IN_BEING_GIVEN, SAME } sameness;
 /* What a row of the table is to all: most options decide what is computed, or when all exchange something. */
 static sameness sameness_of(const option_row *row) {
     static const char *const own[] = {"data", "batch", "shares", "device", "list-devices", "export", "log", "json", "profile",
-                                      "recompute", "offload", "memory-limit", "quiet", "verbose", "help", "version", NULL};
+                                      "recompute", "offload", "offload-dir", "memory-limit", "quiet", "verbose", "help", "version", NULL};
     static const char *const files[] = {"save", "resume", NULL}; /* which one is rank 0's to know */
     if (row->kind == OPTION_HEADING) return NEED_NOT_BE;
     for (int i = 0; own[i]; i++)

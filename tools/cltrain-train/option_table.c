@@ -110,6 +110,9 @@ const option_row option_rows[] = {
     {OPTION_CHOICE, 0, "offload", "WHAT", AT(offload), .choices = offload_names,
      .help = "optimizer: its state lies in the host's memory; none; or auto\n"
              "(default: where it does not fit into the device's); the same bits"},
+    {OPTION_TEXT, 0, "offload-dir", "DIR", AT(offload_folder),
+     .help = "what is offloaded lies in files of this folder, for states larger\n"
+             "than the machine's memory"},
     {OPTION_TEXT, 0, "memory-limit", "SIZE", AT(memory_limit),
      .help = "of the device, such as 2G or 512M: no more is taken"},
     {OPTION_TEXT, 0, "class-weights", "W,W,...", AT(class_weights),

@@ -174,6 +174,7 @@ static int check(options *given) {
         given->warmup = 0;
         given->on_nonfinite = CLT_NONFINITE_IGNORE;
     }
+    if (given->offload_folder && given->offload == CLT_OFFLOAD_NONE) return usage_error("--offload-dir and --offload none exclude each other");
     if (given->init && given->resume) return usage_error("--init and --resume exclude each other: --resume goes on with a training, --init begins one");
     if (given->init_matching && !given->init) return usage_error("--init-matching needs --init FILE");
     if (given->ema > 0 && given->shard_optimizer) return usage_error("--ema and --shard-optimizer exclude each other");

@@ -58,6 +58,7 @@ typedef struct options {
 
     int precision; /* clt_precision */
     int recompute, offload; /* clt_recompute, clt_offload */
+    const char *offload_folder;
     const char *memory_limit;
     const char *class_weights; /* "balanced", or numbers */
     int loss; /* 0: cross_entropy, 1: mse */

@@ -184,6 +184,7 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .precision = given->precision == OPTION_UNSET ? CLT_PRECISION_F32 : (clt_precision)given->precision,
         .recompute = (clt_recompute)given->recompute,
         .offload = (clt_offload)given->offload,
+        .offload_folder = given->offload_folder,
         .clip_value = (float)given->clip_value,
         .on_nonfinite = (clt_nonfinite)given->on_nonfinite,
         .locate_nonfinite = given->locate_nan,
