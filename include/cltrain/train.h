@@ -88,6 +88,14 @@ typedef enum clt_precision {
                            CLT_NONFINITE_SKIP, which leaves out updates of a scale that is too large; not with compress */
 } clt_precision;
 
+/* What each rank keeps a part of (ZeRO; Rajbhandari et al. 2020). Values are the same, bit by bit, and so are the bytes on the wire. */
+typedef enum clt_shard {
+    CLT_SHARD_NONE = 0,
+    CLT_SHARD_OPTIMIZER, /* the optimizer's state: a rank updates its part, and gets the others' parameters from them */
+    CLT_SHARD_GRADIENTS  /* gradients, too: of what is exchanged a rank keeps its part, and the memory of the whole serves the buckets that follow.
+                            With accumulate more bytes are sent: each micro-batch's gradients */
+} clt_shard;
+
 /* Where the optimizer's state lies. In the host's memory it is brought to the device in parts of 16 MiB, each just before its update, and taken back. Values are the
  * same, bit by bit. A moving average stays on the device. */
 typedef enum clt_offload {
@@ -131,7 +139,7 @@ typedef struct clt_train_options {
 
     int accumulate; /* micro-batches per update, their gradients averaged; default 1 */
     float average;  /* the decay, such as 0.999, of a moving average of the parameters (EMA), which begins as the parameters are in the first step: after each update
-                       average = decay average + (1 - decay) parameter. See clt_trainer_use_average; a part of checkpoints. Not with shard_optimizer. 0: none */
+                       average = decay average + (1 - decay) parameter. See clt_trainer_use_average; a part of checkpoints. Not with shard. 0: none */
     uint64_t seed;  /* of initial values and dropout */
 
     /* The prediction for which accuracy or squared error is counted, with the
@@ -151,9 +159,7 @@ typedef struct clt_train_options {
     int64_t drift_steps; /* ranks compare their parameters after so many updates, and take over rank 0's where they differ (clt_trainer_drifts); default 100;
                             negative: never */
     bool sync_batch_norm; /* statistics of batch norm over the batches of all ranks (PyTorch's SyncBatchNorm) */
-    bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
-                             from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same
-                             bytes on the wire. Not with `recoverable`: the part of a lost rank would be lost */
+    clt_shard shard;      /* not with `recoverable`: the part of a lost rank would be lost; nor with compress, nor average */
     /* Another trainer of this graph on this device, which has the same parameters, buffers and fixed inputs then: two losses
      * that train different parameters, as of a GAN. Each has an optimizer of its own for what it trains, and no parameter two
      * (CLT_E_STATE). Initial values are those of the first. They may be destroyed in any order. NULL: none. */
@@ -263,7 +269,7 @@ CLT_API clt_status clt_trainer_use_average(clt_trainer *trainer, bool use);
  * samples of all ranks, before clipping and weight decay; of an update that was left out (on_nonfinite), what it was.
  * Waits for the device. Errors: CLT_E_STATE before the first update, between micro-batches and after a load;
  * CLT_E_NOT_FOUND for a name that is not a trained parameter's which the loss depends on; CLT_E_SHAPE; CLT_E_UNSUPPORTED with
- * shard_optimizer or compress, where no rank has it whole. */
+ * shard or compress, where no rank has it whole. */
 CLT_API clt_status clt_trainer_get_gradient(clt_trainer *trainer, const char *name, float *values, size_t count);
 
 /* By what the loss is multiplied in the next step: 65536 at first, halved where gradients overflow, doubled after 2000 updates without; 1 where it is not
@@ -333,7 +339,7 @@ CLT_API double clt_trainer_waited_seconds(const clt_trainer *trainer);
 
 /* Saves everything that continuing needs. `loader` (may be NULL) adds its
  * position and order. CLT_E_IO names the file and the operating system's reason.
- * With several ranks each saves for itself, and one file serves all: usually rank 0's. With shard_optimizer all call it at
+ * With several ranks each saves for itself, and one file serves all: usually rank 0's. With shard all call it at
  * once, for the state is gathered, and those whose path is NULL write no file. They cannot save between the
  * micro-batches of an update, nor after a step that failed half-way: CLT_E_STATE. */
 CLT_API clt_status clt_checkpoint_save(clt_trainer *trainer, const clt_loader *loader, const char *path);

@@ -48,12 +48,13 @@ static bool is_read_after(const storage *s, const clt_tensor *root, size_t index
 static void place_parts(const storage *s, clt_tensor *pack) {
     const clt_pack_attributes *at = pack->attributes;
     size_t exchange = collective_of(s, pack);
+    const clt_tensor *flat = pack->inputs[0]; /* a state, or made in the step, and there from then on */
     for (int i = 0; i < at->n; i++) {
         int64_t offset;
         clt_tensor *part = pack->inputs[i + 1], *root = storage_root(part, &offset);
         bool movable = root->kind == CLT_NODE_OP && root->op->writes == 0 && offset == 0;
         if (!movable || clt_tensor_elements(root) != clt_tensor_elements(part)) continue;
-        if (is_read_after(s, root, exchange)) continue;
+        if (is_read_after(s, root, exchange) || (flat->kind == CLT_NODE_OP && flat->index > root->index)) continue;
         root->storage = pack->inputs[0];
         root->storage_offset = at->offsets[i];
     }

@@ -40,7 +40,7 @@
     X("option bucket_bytes", WHOLE, o->bucket_bytes)                                                                   \
     X("option drift_steps", WHOLE, o->drift_steps)                                                                     \
     X("option sync_batch_norm", WHOLE, o->sync_batch_norm)                                                             \
-    X("option shard_optimizer", WHOLE, o->shard_optimizer)                                                             \
+    X("option shard", WHOLE, o->shard)                                                                                 \
     X("option recoverable", WHOLE, o->recoverable)                                                                     \
     X("option on_nonfinite", WHOLE, o->on_nonfinite)                                                                   \
     X("option locate_nonfinite", WHOLE, o->locate_nonfinite)

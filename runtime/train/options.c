@@ -92,11 +92,12 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     CLT_TRY(clt_compress_resolve(&o.compress));
     if (!o.drift_steps) o.drift_steps = DEFAULT_DRIFT_STEPS;
     if (!o.bucket_bytes) o.bucket_bytes = DEFAULT_BUCKET_BYTES;
-    if (o.shard_optimizer && o.compress.method)
-        return clt_fail(CLT_E_INVALID, "options shard_optimizer and compress exclude each other");
-    if (o.shard_optimizer && o.recoverable)
-        return clt_fail(CLT_E_INVALID, "options shard_optimizer and recoverable exclude each other");
-    if (o.shard_optimizer && o.average != 0) return clt_fail(CLT_E_INVALID, "options shard_optimizer and average exclude each other");
+    if ((unsigned)o.shard > CLT_SHARD_GRADIENTS) return fail_option("shard", (int)o.shard, "one of clt_shard");
+    if (o.shard && o.compress.method)
+        return clt_fail(CLT_E_INVALID, "options shard and compress exclude each other");
+    if (o.shard && o.recoverable)
+        return clt_fail(CLT_E_INVALID, "options shard and recoverable exclude each other");
+    if (o.shard && o.average != 0) return clt_fail(CLT_E_INVALID, "options shard and average exclude each other");
     if ((unsigned)o.offload > CLT_OFFLOAD_OPTIMIZER) return fail_option("offload", (int)o.offload, "one of clt_offload");
     if (o.offload_folder && o.offload == CLT_OFFLOAD_NONE) return clt_fail(CLT_E_INVALID, "option offload_folder goes with offload");
     if ((unsigned)o.recompute > CLT_RECOMPUTE_ALL) return fail_option("recompute", (int)o.recompute, "one of clt_recompute");

@@ -1,5 +1,5 @@
 /*
- * Optimizer state that is cut between the ranks (options.shard_optimizer): put together on the host for checkpoints, and
+ * Optimizer state that is cut between the ranks (options.shard): put together on the host for checkpoints, and
  * handed out again.
  */
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "runtime/train/parallel.h"
 
 int clt_trainer_shards(const clt_trainer *t) {
-    return t->options.comm && t->options.shard_optimizer ? clt_comm_size(t->options.comm) : 1;
+    return t->options.comm && t->options.shard ? clt_comm_size(t->options.comm) : 1;
 }
 
 static float **whole_of(const clt_trainer *t, int state, int group) {

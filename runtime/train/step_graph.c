@@ -104,15 +104,30 @@ static clt_tensor *flat_state(clt_graph *g, const char *what, int group, int64_t
     return clt_state(g, clt_bucket_name(what, group, name), CLT_F32, CLT_SHAPE(elements));
 }
 
+static bool shards_gradients(const clt_trainer *t) {
+    return t->options.shard == CLT_SHARD_GRADIENTS && clt_trainer_shards(t) > 1;
+}
+
+static clt_tensor *zeros(clt_graph *g, int64_t elements) {
+    clt_tensor *zero = clt_state(g, "zero", CLT_F32, CLT_SHAPE(1)); /* never written; no constant, which is computed once */
+    return clt_expand(zero, CLT_SHAPE(elements));
+}
+
+/* Where the gradients of a bucket lie: from step to step; or, of which a part is kept alone, until it has been exchanged. */
+static clt_tensor *gradients_of(const clt_trainer *t, clt_graph *g, int index) {
+    int64_t elements = t->buckets[index].elements;
+    return shards_gradients(t) ? zeros(g, elements) : flat_state(g, "gradients", index, elements);
+}
+
 /* The gradients of a group in one flat tensor. */
-static clt_tensor *pack_bucket(clt_graph *g, const clt_bucket *bucket, int index, clt_tensor *const *params,
-                              clt_tensor *const *grads, int n) {
+static clt_tensor *pack_bucket(const clt_trainer *t, clt_graph *g, int index, clt_tensor *const *params, clt_tensor *const *grads, int n) {
+    const clt_bucket *bucket = &t->buckets[index];
     clt_tensor **parts = clt_calloc((size_t)bucket->n, sizeof *parts);
     if (!parts) return clt_graph_fail(g, clt_fail_memory((size_t)bucket->n * sizeof *parts));
     for (int i = 0; i < bucket->n; i++)
         for (int k = 0; k < n; k++)
             if (params[k]->variable == bucket->variables[i]) parts[i] = grads[k];
-    clt_tensor *flat = flat_state(g, "gradients", index, bucket->elements);
+    clt_tensor *flat = gradients_of(t, g, index);
     clt_tensor *packed = clt_tensor_valid(flat) ? clt_pack(flat, parts, bucket->offsets, bucket->n) : flat;
     clt_free(parts);
     return packed;
@@ -169,19 +184,29 @@ static void exchange_compressed(clt_trainer *t, clt_tensor *samples, clt_tensor 
     }
 }
 
-/* The gradients become their sums over the ranks, or the own part of those; returns hyper with the scale that makes them
- * means. What was compressed is a mean already. */
+/* The gradients become their sums over the ranks, or the own part of those. */
+static void add_up_ranks(const clt_trainer *t, clt_tensor **flat_grads) {
+    int parts = clt_trainer_shards(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
+    for (int i = 0; i < t->n_buckets; i++)
+        flat_grads[i] = parts > 1 ? clt_reduce_scatter(flat_grads[i], part, parts)
+                                  : clt_all_reduce(flat_grads[i], CLT_REDUCE_SUM);
+}
+
+/* Returns hyper with the scale that makes the sums over the ranks means. What was compressed is a mean already. */
 static clt_tensor *exchange(clt_trainer *t, clt_step *step, clt_tensor **flat_grads) {
     clt_tensor *samples = all_samples(step);
-    int parts = clt_trainer_shards(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
     if (t->options.compress.method) {
         exchange_compressed(t, samples, flat_grads);
         return step->hyper;
     }
-    for (int i = 0; i < t->n_buckets; i++)
-        flat_grads[i] = parts > 1 ? clt_reduce_scatter(flat_grads[i], part, parts)
-                                  : clt_all_reduce(flat_grads[i], CLT_REDUCE_SUM);
+    if (!shards_gradients(t)) add_up_ranks(t, flat_grads);
     return clt_hyper_scale(step->hyper, samples);
+}
+
+/* Each rank's own part alone, in memory of its own: the whole is not needed any more (exec/passes/overlap.c). */
+static void keep_shards(const clt_trainer *t, clt_tensor **flat_grads) {
+    add_up_ranks(t, flat_grads);
+    for (int i = 0; i < t->n_buckets; i++) flat_grads[i] = clt_slice(flat_grads[i], 0, 0, clt_tensor_elements(flat_grads[i]), 1);
 }
 
 /* What an update of a bucket reads and writes. */
@@ -286,7 +311,7 @@ static clt_status add_accumulation(clt_trainer *t, clt_step *step, clt_tensor **
                                    target_list *targets) {
     if (t->options.accumulate == 1) return CLT_OK;
     for (int i = 0; i < t->n_buckets; i++) {
-        clt_tensor *sum = flat_state(step->graph, "accumulated", i, t->buckets[i].elements);
+        clt_tensor *sum = flat_state(step->graph, "accumulated", i, clt_tensor_elements(flat_grads[i]));
         flat_grads[i] = clt_accumulate(sum, flat_grads[i], step->hyper);
         CLT_TRY(add_target(targets, flat_grads[i]));
     }
@@ -303,6 +328,7 @@ static void add_hyper(clt_trainer *t, clt_step *step) {
 /* From the flat gradients of this batch on. */
 static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_grads,
                            target_list *targets) {
+    if (shards_gradients(t)) keep_shards(t, flat_grads);
     CLT_TRY(clt_graph_status(step->graph));
     CLT_TRY(add_accumulation(t, step, flat_grads, targets));
     return add_update(t, step, flat_grads, targets);
@@ -340,7 +366,7 @@ static clt_status add_backward(clt_trainer *t, clt_step *step, clt_tensor *loss,
     CLT_TRY(clt_trainer_make_buckets(t, params, grads, n));
     clt_tensor **flat_grads = clt_calloc((size_t)t->n_buckets, sizeof *flat_grads);
     if (!flat_grads) return clt_fail_memory((size_t)t->n_buckets * sizeof *flat_grads);
-    for (int i = 0; i < t->n_buckets; i++) flat_grads[i] = pack_bucket(g, &t->buckets[i], i, params, grads, n);
+    for (int i = 0; i < t->n_buckets; i++) flat_grads[i] = pack_bucket(t, g, i, params, grads, n);
     clt_status status = add_rest(t, step, flat_grads, targets);
     clt_free(flat_grads);
     return status;
@@ -349,14 +375,12 @@ static clt_status add_backward(clt_trainer *t, clt_step *step, clt_tensor *loss,
 /* What a rank without samples does in a step: its gradients are zeros, and all the rest is as in any other. */
 static clt_status add_empty(clt_trainer *t, clt_step *step, target_list *targets) {
     clt_graph *g = step->graph;
-    clt_tensor *zero = clt_state(g, "zero", CLT_F32, CLT_SHAPE(1)); /* never written; no constant, which is computed once */
     add_hyper(t, step);
     clt_tensor **flat_grads = clt_calloc((size_t)t->n_buckets, sizeof *flat_grads);
     if (!flat_grads) return clt_fail_memory((size_t)t->n_buckets * sizeof *flat_grads);
     for (int i = 0; i < t->n_buckets; i++) {
-        clt_tensor *zeros = clt_expand(zero, CLT_SHAPE(t->buckets[i].elements));
-        clt_tensor *flat = flat_state(g, "gradients", i, t->buckets[i].elements);
-        flat_grads[i] = clt_pack(flat, &zeros, (int64_t[]){0}, 1);
+        clt_tensor *nothing = zeros(g, t->buckets[i].elements);
+        flat_grads[i] = shards_gradients(t) ? nothing : clt_pack(gradients_of(t, g, i), &nothing, (int64_t[]){0}, 1);
     }
     clt_status status = add_rest(t, step, flat_grads, targets);
     clt_free(flat_grads);

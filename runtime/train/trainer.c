@@ -758,8 +758,8 @@ static clt_status find_in_buckets(const clt_trainer *t, const char *name, int *b
 }
 
 static clt_status check_gradients(const clt_trainer *t) {
-    if (t->options.shard_optimizer || t->options.compress.method)
-        return clt_fail(CLT_E_UNSUPPORTED, "with option %s no rank has whole gradients", t->options.shard_optimizer ? "shard_optimizer" : "compress");
+    if (t->options.shard || t->options.compress.method)
+        return clt_fail(CLT_E_UNSUPPORTED, "with option %s no rank has whole gradients", t->options.shard ? "shard" : "compress");
     if (!t->has_gradients || t->micro > 0)
         return clt_fail(CLT_E_STATE, t->micro > 0 ? "gradients are sums that are not complete between micro-batches" : "there is no gradient before an update");
     return CLT_OK;

@@ -149,7 +149,7 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *sto
 clt_status clt_trainer_make_buckets(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
 void clt_buckets_free(clt_bucket *buckets, int n);
 
-/* ---- shards.c: with options.shard_optimizer. Collectives, but for the first and the last two ---- */
+/* ---- shards.c: with options.shard. Collectives, but for the first and the last two ---- */
 
 /* Into how many parts flat tensors are cut, one a rank, each of which is updated by its rank alone; 1: not. */
 int clt_trainer_shards(const clt_trainer *trainer);

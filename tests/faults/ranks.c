@@ -62,7 +62,7 @@ static clt_status look_at_compression(rank_thread *r, const model *m) {
 static clt_status train_on_device(rank_thread *r, clt_device *device) {
     model m = {0};
     clt_train_options options = {.optimizer = CLT_ADAM, .clip_norm = 0.5f, .seed = 5, .comm = r->comm, .bucket_bytes = 512,
-                                 .recoverable = r->lose_one, .shard_optimizer = r->shard,
+                                 .recoverable = r->lose_one, .shard = r->shard,
                                  .compress = {.method = r->method, .ratio = r->method == CLT_COMPRESS_TOPK ? 0.1f : 0}};
     clt_metrics metrics;
     clt_loader_options loading = {.batch = BATCH * r->ranks, .rank = r->rank, .ranks = r->ranks};
@@ -154,7 +154,12 @@ clt_status run_network(clt_device *device, digest *d) {
 
 clt_status run_shard(clt_device *device, digest *d) {
     (void)device;
-    return ranks_run(&(rank_thread){.work = train_together, .shard = true}, RANKS, d);
+    return ranks_run(&(rank_thread){.work = train_together, .shard = CLT_SHARD_OPTIMIZER}, RANKS, d);
+}
+
+clt_status run_shard_gradients(clt_device *device, digest *d) {
+    (void)device;
+    return ranks_run(&(rank_thread){.work = train_together, .shard = CLT_SHARD_GRADIENTS}, RANKS, d);
 }
 
 #define COMPRESS(name, value)                                                                       \

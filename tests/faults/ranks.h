@@ -15,7 +15,7 @@ struct rank_thread {
     bool network;  /* over TCP; else in memory */
     bool secure;   /* by TLS */
     bool lose_one; /* rank 1 dies before its third step, and the others go on */
-    bool shard;    /* the optimizer's state; it is saved and loaded */
+    clt_shard shard; /* what is cut is saved and loaded, too */
     clt_compression method;
 
     clt_comm *comm;

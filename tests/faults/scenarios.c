@@ -535,6 +535,7 @@ const scenario scenarios[] = {
     {"recover", .opens = true, .timed = true, .run = run_recover},
     {"network", .opens = true, .timed = true, .run = run_network},
     {"shard", .opens = true, .timed = true, .run = run_shard},
+    {"shard_gradients", .opens = true, .timed = true, .run = run_shard_gradients},
     {"f16", .opens = true, .dear = true, .timed = true, .run = run_f16},
     {"bf16", .opens = true, .dear = true, .timed = true, .run = run_bf16},
     {"int8", .opens = true, .timed = true, .run = run_int8},

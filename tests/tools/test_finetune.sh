@@ -197,7 +197,7 @@ if [ -x "$run" ]; then
 fi
 expect 0 "" mlp:32 --data digits --epochs 1 --save plain.st
 expect 1 "--ema has to be what it was when the file was saved" mlp:32 --data digits --epochs 4 --resume plain.st --ema 0.9
-refuse "--ema and --shard-optimizer exclude each other" mlp --data digits --ema 0.9 --shard-optimizer
+refuse "--ema and --shard exclude each other" mlp --data digits --ema 0.9 --shard optimizer
 refuse "--ema '1'" mlp --data digits --ema 1
 
 # ---- adapters ----

@@ -152,7 +152,7 @@ static void refuses_what_makes_no_sense(void **state) {
         assert_status(clt_trainer_create(&none, device, loss, &(clt_train_options){.average = wrong[i]}), CLT_E_INVALID);
         assert_detail("average");
     }
-    assert_status(clt_trainer_create(&none, device, loss, &(clt_train_options){.average = 0.9f, .shard_optimizer = true}), CLT_E_INVALID);
+    assert_status(clt_trainer_create(&none, device, loss, &(clt_train_options){.average = 0.9f, .shard = CLT_SHARD_OPTIMIZER}), CLT_E_INVALID);
     free_net(&n);
 }
 

@@ -278,9 +278,9 @@ static void nonsense_is_refused(void **state) {
         assert_status(clt_trainer_create(&t, device, loss, &(clt_train_options){.compress = cases[i].options}), CLT_E_INVALID);
         assert_detail(cases[i].words);
     }
-    clt_train_options both = {.shard_optimizer = true, .compress = {.method = CLT_COMPRESS_INT8}};
+    clt_train_options both = {.shard = CLT_SHARD_OPTIMIZER, .compress = {.method = CLT_COMPRESS_INT8}};
     assert_status(clt_trainer_create(&t, device, loss, &both), CLT_E_INVALID);
-    assert_detail("shard_optimizer and compress");
+    assert_detail("shard and compress");
     /* Alone there is nothing to compress. */
     clt_compress_report report;
     assert_ok(clt_trainer_create(&t, device, loss, &(clt_train_options){.compress = {.method = CLT_COMPRESS_TOPK}}));

@@ -510,8 +510,9 @@ static void run_ranks(rank *ranks, clt_train_options options) {
 static const named_options rank_cases[] = {
     {"sums", {.optimizer = CLT_ADAM}},
     {"clip norm", {.optimizer = CLT_ADAM, .clip_norm = 0.5f}},
-    {"shard", {.optimizer = CLT_ADAM, .shard_optimizer = true}},
-    {"shard, clip norm", {.optimizer = CLT_ADAM, .shard_optimizer = true, .clip_norm = 0.5f}},
+    {"shard", {.optimizer = CLT_ADAM, .shard = CLT_SHARD_OPTIMIZER}},
+    {"shard gradients", {.optimizer = CLT_ADAM, .shard = CLT_SHARD_GRADIENTS}},
+    {"shard, clip norm", {.optimizer = CLT_ADAM, .shard = CLT_SHARD_OPTIMIZER, .clip_norm = 0.5f}},
     {"recoverable", {.recoverable = true}},
     {"synchronized batch norm", {.sync_batch_norm = true}},
     {"f16", {.compress = {.method = CLT_COMPRESS_F16}}},

@@ -308,7 +308,7 @@ static clt_status take_steps(rank *r) {
     if (clt_trainer_steps(r->trainer) != STEPS) return clt_fail(CLT_E_INVALID, "%d steps", (int)clt_trainer_steps(r->trainer));
     CLT_TRY(clt_trainer_train_metrics(r->trainer, &r->metrics, true));
     CLT_TRY(keep_values(r));
-    return c->options.shard_optimizer ? CLT_OK : keep_gradients(r);
+    return c->options.shard ? CLT_OK : keep_gradients(r);
 }
 
 static void assert_case(const steps_case *c) {
@@ -379,14 +379,73 @@ static void batch_norm_over_all_ranks(void **state) {
 static void the_optimizer_in_parts(void **state) {
     (void)state;
     static const steps_case cases[] = {
-        {"sgd", {.optimizer = CLT_SGD, .lr = 0.1f, .shard_optimizer = true}},
-        {"nesterov", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .nesterov = true, .shard_optimizer = true}},
-        {"adamw, clip_norm", {.optimizer = CLT_ADAMW, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f, .shard_optimizer = true}},
-        {"buckets", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .bucket_bytes = 1024, .shard_optimizer = true}},
-        {"accumulate", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .accumulate = 3, .shard_optimizer = true}},
-        {"4 0 20", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.5f, .shard_optimizer = true}, 3, {4, 0, 20}},
+        {"sgd", {.optimizer = CLT_SGD, .lr = 0.1f, .shard = CLT_SHARD_OPTIMIZER}},
+        {"nesterov", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .nesterov = true, .shard = CLT_SHARD_OPTIMIZER}},
+        {"adamw, clip_norm", {.optimizer = CLT_ADAMW, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f, .shard = CLT_SHARD_OPTIMIZER}},
+        {"buckets", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .bucket_bytes = 1024, .shard = CLT_SHARD_OPTIMIZER}},
+        {"accumulate", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .accumulate = 3, .shard = CLT_SHARD_OPTIMIZER}},
+        {"4 0 20", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.5f, .shard = CLT_SHARD_OPTIMIZER}, 3, {4, 0, 20}},
+        {"0 14 10, buckets, accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .accumulate = 2, .clip_norm = 0.3f, .bucket_bytes = 1024, .shard = CLT_SHARD_OPTIMIZER}, 3, {0, 14, 10}},
     };
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (clt_shard shard = CLT_SHARD_OPTIMIZER; shard <= CLT_SHARD_GRADIENTS; shard++) {
+            steps_case one = cases[c];
+            one.options.shard = shard;
+            assert_case(&one);
+        }
+}
+
+/* Two steps of a network of many buckets; of its parameters some, and the most memory that it took. */
+typedef struct deep_case {
+    clt_shard shard;
+    uint64_t peak;
+    float values[256];
+} deep_case;
+
+static clt_status train_deep(rank *r, deep_case *c, clt_device *own) {
+    enum { WIDTH = 128, LAYERS = 24, BUCKET = WIDTH * WIDTH * 5 };
+    CLT_TRY(clt_graph_create(&r->graph));
+    clt_tensor *h = clt_input(r->graph, "x", CLT_F32, CLT_SHAPE(BATCH / 2, D)), *y = clt_input(r->graph, "y", CLT_I32, CLT_SHAPE(BATCH / 2));
+    for (int i = 0; i < LAYERS; i++) {
+        const char name[] = {'l', (char)('a' + i), 0};
+        h = clt_relu(clt_linear(h, name, WIDTH));
+    }
+    clt_train_options options = {.lr = 0.1f, .momentum = 0.9f, .comm = r->comm, .shard = c->shard, .bucket_bytes = BUCKET, .clip_norm = 1};
+    CLT_TRY(clt_trainer_create(&r->trainer, own, clt_cross_entropy(clt_linear(h, "fc", CLASSES), y), &options));
+    for (int i = 0; i < 2; i++) {
+        clt_batch batch = batch_of(i * BATCH + r->index * BATCH / 2, BATCH / 2);
+        CLT_TRY(clt_trainer_step(r->trainer, &batch));
+    }
+    c->peak = clt_device_peak_bytes(own);
+    return clt_trainer_get(r->trainer, "lx.bias", c->values, 128);
+}
+
+static clt_status deep(rank *r) {
+    clt_device *own;
+    CLT_TRY(clt_device_open(&own, NULL));
+    clt_status status = train_deep(r, (deep_case *)(uintptr_t)r->argument + r->index, own);
+    tear_down(r);
+    clt_device_close(own);
+    return status;
+}
+
+/* 24 layers of 64 KiB: 1.5 MiB of parameters, of gradients, and of state. */
+static void parts_take_less_memory(void **state) {
+    static deep_case cases[3][2];
+    static rank ranks[MOST_RANKS];
+    const double whole = 24.0 * 65536;
+    (void)state;
+    for (int s = 0; s < 3; s++) {
+        memset(ranks, 0, sizeof ranks);
+        for (int i = 0; i < 2; i++) cases[s][i].shard = (clt_shard)s;
+        run_group(ranks, 2, deep, cases[s]);
+        assert_all_ok(ranks, 2, "many layers");
+        for (int i = 0; i < 2; i++) assert_memory_equal(cases[s][i].values, cases[0][0].values, sizeof cases[0][0].values);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true((double)cases[1][i].peak < (double)cases[0][i].peak - 0.45 * whole);
+        assert_true((double)cases[2][i].peak < (double)cases[1][i].peak - 0.3 * whole); /* half, but for what is under way */
+    }
 }
 
 /* 203 samples in batches of 50 leave 3, which two of four ranks share; evaluation goes the same way. */
@@ -625,7 +684,7 @@ static clt_status take_part(rank *r) {
                                   .ranks = r->size};
     CLT_TRY(clt_loader_create(&r->loader, data, &options));
     CLT_TRY(build(r, 6, (clt_train_options){.optimizer = CLT_ADAM, .eps = 1e-4f, .lr = 0.01f, .bucket_bytes = 1024,
-                                            .shard_optimizer = p->shard}));
+                                            .shard = p->shard ? CLT_SHARD_OPTIMIZER : CLT_SHARD_NONE}));
     if (p->load) CLT_TRY(clt_checkpoint_load(r->trainer, r->loader, r->index == 0 ? p->load : "/nowhere"));
     for (int done = 0; done < p->steps;) {
         clt_status status = clt_loader_next(r->loader, &batch);
@@ -813,7 +872,7 @@ static void drift_is_found_and_mended(void **state) {
         {{.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .drift_steps = DRIFT_STEPS, .recoverable = true}, .victim = 0},
         {{.optimizer = CLT_SGD, .lr = 0.05f, .drift_steps = -1}, .victim = 1},
         {{.optimizer = CLT_ADAMW, .lr = 3e-3f, .drift_steps = DRIFT_STEPS}, .victim = -1},
-        {{.optimizer = CLT_ADAMW, .lr = 3e-3f, .drift_steps = DRIFT_STEPS, .shard_optimizer = true, .bucket_bytes = 512}, .victim = -1},
+        {{.optimizer = CLT_ADAMW, .lr = 3e-3f, .drift_steps = DRIFT_STEPS, .shard = CLT_SHARD_OPTIMIZER, .bucket_bytes = 512}, .victim = -1},
     };
     static rank ranks[3];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -1126,6 +1185,7 @@ int main(void) {
         cmocka_unit_test(unequal_batches_weigh_by_samples),
         cmocka_unit_test(batch_norm_over_all_ranks),
         cmocka_unit_test(the_optimizer_in_parts),
+        cmocka_unit_test(parts_take_less_memory),
         cmocka_unit_test(uneven_last_batches),
         cmocka_unit_test(nothing_is_exchanged_between_updates),
         cmocka_unit_test(buckets_are_in_reverse_order_of_use),

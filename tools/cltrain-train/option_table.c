@@ -85,8 +85,9 @@ const option_row option_rows[] = {
      .help = "batch norm over the samples of all ranks (default: each its own)"},
     {OPTION_WHOLE, 0, "drift-steps", "N", AT(drift_steps), .low = 0,
      .help = "updates after which ranks compare their parameters, and take over\nrank 0's where they differ (default 100; 0: never)"},
-    {OPTION_FLAG, 0, "shard-optimizer", NULL, AT(shard_optimizer),
-     .help = "each rank keeps a part of the optimizer's state: less memory"},
+    {OPTION_CHOICE, 0, "shard", "WHAT", AT(shard), .choices = shard_names,
+     .help = "of what each rank keeps a part: optimizer (its state) or gradients\n"
+             "(them, too); default none; the same bits"},
     {OPTION_POSITIVE, 0, "bucket-mb", "X", AT(bucket_mb),
      .help = "MiB of gradients that are exchanged at a time (default 4)"},
     {OPTION_TEXT, 0, "compress", "METHOD", AT(compress),

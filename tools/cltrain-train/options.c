@@ -177,7 +177,7 @@ static int check(options *given) {
     if (given->offload_folder && given->offload == CLT_OFFLOAD_NONE) return usage_error("--offload-dir and --offload none exclude each other");
     if (given->init && given->resume) return usage_error("--init and --resume exclude each other: --resume goes on with a training, --init begins one");
     if (given->init_matching && !given->init) return usage_error("--init-matching needs --init FILE");
-    if (given->ema > 0 && given->shard_optimizer) return usage_error("--ema and --shard-optimizer exclude each other");
+    if (given->ema > 0 && given->shard) return usage_error("--ema and --shard exclude each other");
     if (given->lora && given->freeze) return usage_error("--lora and --freeze exclude each other: with --lora nothing but adapters is trained");
     if (given->export_lora && !given->lora) return usage_error("--export-lora needs --lora");
     if (given->monitor != OPTION_UNSET && given->patience == OPTION_UNSET) return usage_error("--monitor needs --patience N, which it is the measure of");

@@ -51,7 +51,8 @@ typedef struct options {
     bool balance;
     double bucket_mb;
     int64_t drift_steps;
-    bool sync_batch_norm, shard_optimizer;
+    bool sync_batch_norm;
+    int shard; /* clt_shard */
     const char *compress; /* as given */
     clt_compress_options compress_options;
     int on_failure; /* ON_FAILURE_… */

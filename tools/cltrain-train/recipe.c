@@ -193,7 +193,7 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .output = output,
         .compress = given->compress_options,
         .sync_batch_norm = given->sync_batch_norm,
-        .shard_optimizer = given->shard_optimizer,
+        .shard = (clt_shard)given->shard,
         .drift_steps = given->drift_steps == 0 ? -1 : given->drift_steps,
         .bucket_bytes = (size_t)(given->bucket_mb * (1 << 20)),
         .recoverable = given->ranks > 1 && given->on_failure == ON_FAILURE_SHRINK,

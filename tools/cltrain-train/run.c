@@ -295,7 +295,7 @@ static void warn_of_options(const run *r) {
     const struct {
         const char *name;
         bool given;
-    } of_ranks[] = {{"balance", o->balance}, {"sync-batch-norm", o->sync_batch_norm}, {"shard-optimizer", o->shard_optimizer}, {"compress", o->compress != NULL}};
+    } of_ranks[] = {{"balance", o->balance}, {"sync-batch-norm", o->sync_batch_norm}, {"shard", o->shard != CLT_SHARD_NONE}, {"compress", o->compress != NULL}};
     for (size_t i = 0; i < sizeof of_ranks / sizeof of_ranks[0]; i++)
         if (of_ranks[i].given && !r->group->comm) warning("--%s does nothing: there is one rank", of_ranks[i].name);
 }
@@ -368,7 +368,7 @@ static int save(run *r) {
     stopwatch_stop(&r->watch);
     if (code) return code;
     /* One file serves all; who has a part of what is in it gives that. */
-    bool lead = ranks_lead(r->group), takes_part = lead || r->options->shard_optimizer;
+    bool lead = ranks_lead(r->group), takes_part = lead || r->options->shard != CLT_SHARD_NONE;
     clt_status status = clt_trainer_sync_buffers(r->trainer);
     if (status < 0) return failed(r, status, "--save");
     if (lead) choose_save_path(r);

@@ -18,7 +18,7 @@ typedef struct recipe {
 
 /* Words of the command line, ended by NULL: in the order of clt_optimizer. */
 extern const char *const optimizer_names[];
-extern const char *const precision_names[], *const recompute_names[], *const offload_names[]; /* of clt_precision, clt_recompute and clt_offload */
+extern const char *const precision_names[], *const recompute_names[], *const offload_names[], *const shard_names[]; /* of clt_precision, clt_recompute, clt_offload and clt_shard */
 
 const recipe *recipe_of_model(model_id id);
 

@@ -6,6 +6,9 @@
  * before another that was made before it: ranks whose graphs differ, in the batch size or for want of any samples, agree on
  * the order of their making. But a collective of what was exchanged stays where it is, for the host would wait for the first
  * in the midst of backward; those that move do so before it, on all ranks.
+ *
+ * A flat tensor that is made in the step, and of which a part is kept when it has been exchanged (clt_shard), is there from the first of its gradients
+ * on, and until a few packs behind its own, so that there is time for the exchange: then its memory is free for others.
  */
 #include "runtime/exec/passes/passes.h"
 
@@ -56,15 +59,56 @@ static void move_up(clt_pass *pass, size_t first, const bool *marks) {
     }
 }
 
+/* ---- flat tensors that are made in the step ---- */
+
+static bool is_made(const clt_tensor *pack) {
+    return pack->kind == CLT_NODE_OP && pack->op == &clt_op_pack && pack->inputs[0]->kind == CLT_NODE_OP;
+}
+
+static const clt_tensor *maker_of(const clt_tensor *t) {
+    while (t->kind == CLT_NODE_OUTPUT || (t->kind == CLT_NODE_OP && t->op->is_view && !t->op->writes)) t = t->inputs[0];
+    return t;
+}
+
+/* In front of the first of its gradients. */
+static void place_flats(clt_pass *pass) {
+    for (size_t i = 0; i < pass->n; i++) {
+        const clt_tensor *pack = pass->graph->nodes[i];
+        if (!pass->live[i] || !is_made(pack)) continue;
+        int64_t *key = &pass->keys[pack->inputs[0]->index];
+        for (int k = 1; k < pack->n_inputs; k++) *key = CLT_MIN(*key, key_of(pass, maker_of(pack->inputs[k])) - 1);
+        for (int k = 0; k < pack->inputs[0]->n_inputs; k++) key_of(pass, pack->inputs[0]->inputs[k]);
+    }
+}
+
+/* In front of the pack that is so many behind its own. */
+static void place_kept_parts(clt_pass *pass) {
+    enum { UNDER_WAY = 2 };
+    clt_tensor **nodes = pass->graph->nodes;
+    for (size_t i = 0; i < pass->n; i++) {
+        const clt_tensor *shard = nodes[i]->kind == CLT_NODE_OP && nodes[i]->n_inputs ? nodes[i]->inputs[0] : NULL;
+        if (!pass->live[i] || !shard || shard->op != &clt_op_reduce_scatter || !is_made(shard->inputs[0])) continue;
+        int behind = 0;
+        for (size_t k = (size_t)shard->inputs[0]->index + 1; k < pass->n && behind < UNDER_WAY; k++) {
+            if (!pass->live[k] || !is_made(nodes[k]) || ++behind < UNDER_WAY) continue;
+            pass->keys[i] = CLT_MAX(pass->keys[k] - 1, pass->keys[shard->index]);
+        }
+    }
+}
+
 clt_status clt_pass_overlap(clt_pass *pass) {
     clt_graph *graph = pass->graph;
     size_t first = first_pack(graph, pass->n);
     bool *marks = clt_calloc(pass->n + 1, sizeof *marks), *follows = clt_calloc(pass->n + 1, sizeof *follows);
     clt_status status = marks && follows ? CLT_OK : clt_fail_memory(pass->n);
+    place_flats(pass);
     if (status == CLT_OK) find_followers(graph, first, pass->n, follows);
     for (size_t i = first; status == CLT_OK && i < pass->n; i++)
         if (pass->live[i] && is_first(graph->nodes[i], follows)) mark(graph, graph->nodes[i], first, marks);
+    for (size_t i = first; status == CLT_OK && i < pass->n; i++)
+        if (pass->live[i] && is_made(graph->nodes[i])) marks[graph->nodes[i]->inputs[0]->index] = false; /* it has its place */
     if (status == CLT_OK) move_up(pass, first, marks);
+    place_kept_parts(pass);
     clt_free(marks);
     clt_free(follows);
     return status;
