@@ -34,9 +34,13 @@ static bool is_first(const clt_tensor *node, const bool *follows) {
     return first;
 }
 
+static bool is_pack(const clt_tensor *node) {
+    return node->kind == CLT_NODE_OP && node->op == &clt_op_pack;
+}
+
 static size_t first_pack(const clt_graph *graph, size_t n) {
     size_t i = 0;
-    while (i < n && graph->nodes[i]->op != &clt_op_pack) i++;
+    while (i < n && !is_pack(graph->nodes[i])) i++;
     return i;
 }
 
@@ -62,7 +66,7 @@ static void move_up(clt_pass *pass, size_t first, const bool *marks) {
 /* ---- flat tensors that are made in the step ---- */
 
 static bool is_made(const clt_tensor *pack) {
-    return pack->kind == CLT_NODE_OP && pack->op == &clt_op_pack && pack->inputs[0]->kind == CLT_NODE_OP;
+    return is_pack(pack) && pack->inputs[0]->kind == CLT_NODE_OP;
 }
 
 static const clt_tensor *maker_of(const clt_tensor *t) {
@@ -87,7 +91,7 @@ static void place_kept_parts(clt_pass *pass) {
     clt_tensor **nodes = pass->graph->nodes;
     for (size_t i = 0; i < pass->n; i++) {
         const clt_tensor *shard = nodes[i]->kind == CLT_NODE_OP && nodes[i]->n_inputs ? nodes[i]->inputs[0] : NULL;
-        if (!pass->live[i] || !shard || shard->op != &clt_op_reduce_scatter || !is_made(shard->inputs[0])) continue;
+        if (!pass->live[i] || !shard || !clt_is_collective(shard) || !is_made(shard->inputs[0])) continue;
         int behind = 0;
         for (size_t k = (size_t)shard->inputs[0]->index + 1; k < pass->n && behind < UNDER_WAY; k++) {
             if (!pass->live[k] || !is_made(nodes[k]) || ++behind < UNDER_WAY) continue;
