@@ -191,7 +191,7 @@ static json_t *sources_json(const clt_prediction *p) {
 }
 
 static json_t *prediction_json(const clt_prediction *p, json_t *problems) {
-    json_t *o = json_pack("{s:I, s:f, s:f, s:f, s:o, s:I, s:f, s:f, s:o}", "batch", (json_int_t)p->batch, "step_us", 1e6 * p->seconds,
+    json_t *o = json_pack("{s:I, s:f, s:f, s:f, s:f, s:o, s:I, s:f, s:f, s:o}", "batch", (json_int_t)p->batch, "step_us", 1e6 * p->seconds, "host_us", 1e6 * p->host_seconds,
                           "samples_per_second", p->seconds > 0 ? (double)p->batch / p->seconds : 0, "roof_us", 1e6 * p->roofline_seconds,
                           "sources", sources_json(p), "launches", (json_int_t)p->launches, "flops", p->flops, "bytes", p->bytes, "error",
                           isfinite(p->error) ? json_real(p->error) : json_null());
