@@ -109,6 +109,17 @@ static void long_and_large(void **state) {
     for (size_t i = 0; i < CLT_COUNT_OF(sizes); i++) check_transposes(sizes[i][0], sizes[i][1], sizes[i][2]);
 }
 
+/* So much of a that it is packed in several parts, the last of which is not whole; sums are the reference's in the rows on both sides of each cut. */
+static void packed_in_parts(void **state) {
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        compare_test test = compare_matmul(9001, 20, 4100, t, !t);
+        test.integers = true;
+        test.finished = t;
+        compare_check(device, &test, row_of(&test), (int[CLT_MAX_TUNABLES]){6, 256, 1, t, 24, 1}, bound);
+    }
+}
+
 /* Sums of products of small integers are exact in f32, whatever is packed and split: in 16 bits the result is that, rounded once. */
 static void check_rounded(const compare_test *test, const int *parameters) {
     compare_test wide = *test;
@@ -160,7 +171,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variants_share_programs), cmocka_unit_test(all_parameters),
         cmocka_unit_test(all_parameters_in_batches), cmocka_unit_test(odd_sizes),
-        cmocka_unit_test(long_and_large), cmocka_unit_test(stored_in_16_bits), cmocka_unit_test(defaults_are_of_the_lists),
+        cmocka_unit_test(long_and_large), cmocka_unit_test(packed_in_parts), cmocka_unit_test(stored_in_16_bits), cmocka_unit_test(defaults_are_of_the_lists),
     };
     if (clt_device_open(&device, NULL) < 0) {
         print_error("no device: %s\n", clt_error_detail());

@@ -38,6 +38,7 @@ typedef struct product {
     int64_t tiles, panels; /* in a column, in a row */
     int64_t depth;           /* steps of a sum for which b is packed at a time */
     bool pack_a, b_panels;   /* a is packed, b put into panels first; not the latter alone */
+    int64_t chunk;           /* tiles of a that are packed at a time: all, but where that is much and there is one product */
     int64_t block;           /* tiles that one packing of b serves */
     int64_t splits, split_k; /* parts of a long sum, and steps in each */
 } product;
@@ -77,6 +78,12 @@ static void repack(int64_t *batch, int64_t from, int64_t to) {
     for (int d = 0; d < CLT_MAX_RANK; d++) batch[d] = batch[d] / from * to;
 }
 
+static int64_t chunk_of(const product *p) {
+    enum { MOST_PACKED = 16 << 20 };
+    int64_t tiles = MOST_PACKED / (p->tile.rows * p->k) / p->block * p->block;
+    return p->batch == 1 && p->splits == 1 ? CLT_MAX(CLT_MIN(tiles, p->tiles), p->block) : p->tiles;
+}
+
 static product product_of(const clt_tensor *node, int width, const int *parameters) {
     product p = geometry_of(node);
     p.tile = shape_of(width, parameters[TILE_ROWS]);
@@ -90,6 +97,7 @@ static product product_of(const clt_tensor *node, int width, const int *paramete
     p.split_k = clt_cpu_divide_up(clt_cpu_divide_up(p.k, p.depth), parameters[SPLITS]) * p.depth;
     p.splits = clt_cpu_divide_up(p.k, p.split_k);
     p.b_step[2] = p.tile.columns * p.b_step[1];
+    p.chunk = chunk_of(&p);
     if (p.pack_a) repack(p.a_batch, p.m * p.k, p.tiles * p.tile.rows * p.k);
     if (!p.b_panels) return p;
     p.b_step[0] = p.tile.columns;
@@ -99,12 +107,16 @@ static product product_of(const clt_tensor *node, int width, const int *paramete
     return p;
 }
 
+static int64_t items_of_tiles(const product *p, int64_t tiles) {
+    return p->splits * p->batch * p->panels * clt_cpu_divide_up(tiles, p->block);
+}
+
 static int64_t items_of(const product *p) {
-    return p->splits * p->batch * p->panels * clt_cpu_divide_up(p->tiles, p->block);
+    return items_of_tiles(p, p->tiles);
 }
 
 static int64_t packed_elements(const product *p) {
-    return p->pack_a ? p->a_matrices * p->tiles * p->tile.rows * p->k : 0;
+    return p->pack_a ? p->a_matrices * p->chunk * p->tile.rows * p->k : 0;
 }
 
 static int64_t panel_elements(const product *p) {
@@ -194,20 +206,21 @@ static bool supports(const clt_candidate *c) {
 
 /* ---- launches ---- */
 
-static int launch_pack(clt_lowering *l, const product *p, const clt_tensor *a) {
+/* `rows` of a from row `begin` on. */
+static void launch_pack(clt_lowering *l, const product *p, const clt_tensor *a, int64_t begin, int64_t rows, int packed) {
     enum { RUN = 128, ROWS_RUN = 16 }; /* CPU_MATMUL_PACK_RUN, CPU_MATMUL_ROWS_RUN */
-    int packed = clt_cpu_scratch(l, packed_elements(p));
     if (p->transpose_a)
         clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = a->dtype}, pack_source, "cpu_matmul_pack_transposed",
                          p->a_matrices * clt_cpu_divide_up(p->k, ROWS_RUN));
     else
         clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = a->dtype}, pack_source, "cpu_matmul_pack",
-                         p->a_matrices * p->tiles * clt_cpu_divide_up(p->k, RUN));
+                         p->a_matrices * clt_cpu_divide_up(rows, p->tile.rows) * clt_cpu_divide_up(p->k, RUN));
     clt_launch_tensor(l, a);
     clt_launch_scratch(l, packed);
-    clt_launch_ints(l, (int64_t[]){p->a_matrices, p->m, p->k, p->depth}, 4, 4);
+    clt_launch_ints(l, (int64_t[]){p->a_matrices, rows, p->k, p->depth}, 4, 4);
     clt_launch_int(l, p->tile.rows);
-    return packed;
+    clt_launch_int(l, p->transpose_a ? begin : begin * p->k);
+    clt_launch_int(l, p->m);
 }
 
 static int launch_panels(clt_lowering *l, const product *p, const clt_tensor *b) {
@@ -252,26 +265,43 @@ static void launch_tensor_or(clt_lowering *l, const clt_tensor *tensor, int scra
     else clt_launch_scratch(l, scratch);
 }
 
+/* What is packed and put aside: scratch, or -1. */
+typedef struct aside {
+    int packed, panels, partial;
+} aside;
+
+/* `rows` of the result from row `first` on. */
+static void launch_rows(clt_lowering *l, const product *p, const clt_tensor *node, const aside *s, int64_t first, int64_t rows) {
+    char kernel[64];
+    const int64_t *a_step = p->pack_a ? (const int64_t[]){first, 0} : p->a_step;
+    snprintf(kernel, sizeof kernel, "cpu_matmul_%s_%dx%dx%d", kind_of(p), p->tile.rows, p->tile.vectors, (int)p->depth);
+    begin(l, p, kernel, items_of_tiles(p, clt_cpu_divide_up(rows, p->tile.rows)), p->splits == 1);
+    launch_tensor_or(l, node->inputs[0], s->packed);
+    launch_tensor_or(l, node->inputs[1], s->panels);
+    launch_tensor_or(l, node, s->partial);
+    clt_launch_ints(l, (int64_t[]){rows, p->n, p->k, p->batch}, 4, 4);
+    clt_launch_ints(l, a_step, 2, 2);
+    clt_launch_ints(l, p->b_step, 3, 4);
+    clt_launch_ints(l, p->size, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_ints(l, p->a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_ints(l, p->b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_ints(l, (int64_t[]){p->block, p->splits, p->split_k, partial_columns(p)}, 4, 4);
+    if (p->splits == 1) clt_launch_epilogue(l, node);
+}
+
+/* Of an a that is packed, chunk by chunk in the same memory. */
 static void lower(clt_lowering *l, const clt_tensor *node) {
     product p = product_of(node, clt_device_vector_width(l->device), l->parameters);
-    int packed = p.pack_a ? launch_pack(l, &p, node->inputs[0]) : -1;
-    int panels = p.b_panels ? launch_panels(l, &p, node->inputs[1]) : -1;
-    int partial = p.splits > 1 ? clt_cpu_scratch(l, partial_elements(&p)) : -1;
-    char kernel[64];
-    snprintf(kernel, sizeof kernel, "cpu_matmul_%s_%dx%dx%d", kind_of(&p), p.tile.rows, p.tile.vectors, (int)p.depth);
-    begin(l, &p, kernel, items_of(&p), p.splits == 1);
-    launch_tensor_or(l, node->inputs[0], packed);
-    launch_tensor_or(l, node->inputs[1], panels);
-    launch_tensor_or(l, node, partial);
-    clt_launch_ints(l, (int64_t[]){p.m, p.n, p.k, p.batch}, 4, 4);
-    clt_launch_ints(l, p.a_step, 2, 2);
-    clt_launch_ints(l, p.b_step, 3, 4);
-    clt_launch_ints(l, p.size, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, p.a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, p.b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, (int64_t[]){p.block, p.splits, p.split_k, partial_columns(&p)}, 4, 4);
-    if (p.splits > 1) launch_sum(l, &p, node, partial);
-    else clt_launch_epilogue(l, node);
+    int64_t rows = p.pack_a ? p.chunk * p.tile.rows : p.m;
+    const aside s = {.packed = p.pack_a ? clt_cpu_scratch(l, packed_elements(&p)) : -1,
+                     .panels = p.b_panels ? launch_panels(l, &p, node->inputs[1]) : -1,
+                     .partial = p.splits > 1 ? clt_cpu_scratch(l, partial_elements(&p)) : -1};
+    for (int64_t first = 0; first < p.m; first += rows) {
+        int64_t count = CLT_MIN(rows, p.m - first);
+        if (p.pack_a) launch_pack(l, &p, node->inputs[0], first, count, s.packed);
+        launch_rows(l, &p, node, &s, first, count);
+    }
+    if (p.splits > 1) launch_sum(l, &p, node, s.partial);
 }
 
 const clt_backend_row clt_cpu_matmul_rows[] = {

@@ -161,7 +161,7 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const fl
 
 /*
  * c[split, batch, m, n] = sum over the split's k of a[batch, m, k] b[batch, k, n].
- * size: M, N, K, batch. a_step: strides of m and k, if a is read as it lies; b_step: strides of k, n and a panel of n.
+ * size: M, N, K, batch. a_step: strides of m and k, if a is read as it lies, else the row of c that is row 0 here; b_step: strides of k, n and a panel of n.
  * a_batch, b_batch count elements.
  * plan: tiles in a block, splits, k in a split, stride of c's rows. With several splits c holds partial
  * sums. A work-item computes a block of one panel of columns; items that follow one another share the block
@@ -187,6 +187,7 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CLT_JOIN(c
     a += clt_batch_offset(batch, batch_size, a_batch);
     b += clt_batch_offset(batch, batch_size, b_batch) + panel * b_step.s2;
     int from = (split * size.s3 + batch) * rows * stride + n; /* in c */
+    if (!CPU_MATMUL_DIRECT) from += a_step.s0 * stride;
 #if !CPU_MATMUL_PANELS
     cpu_vector gathered_vectors[CPU_MATMUL_DEPTH * CPU_MATMUL_VECTORS]; /* vectors: to be aligned */
     private float *gathered = (private float *)gathered_vectors;

@@ -60,11 +60,11 @@ static int cpu_matmul_packed_at(int matrix, int k, int4 size, int rows, int *len
 /*
  * packed[matrix, chunk, tile, k, i] = a[matrix, tile rows + i, chunk depth + k], for rows past the last
  * that one again; the last chunk of k may be shorter.
- * size: matrices, M, K, depth, which is a multiple of CPU_MATMUL_PACK_RUN; rows: of a tile, 4 or more. A
- * work-item: CPU_MATMUL_PACK_RUN k of one tile.
+ * size: matrices, M, K, depth, which is a multiple of CPU_MATMUL_PACK_RUN; rows: of a tile, 4 or more; begin: a's first element
+ * that is packed. A work-item: CPU_MATMUL_PACK_RUN k of one tile.
  */
 CLT_ITEM void cpu_matmul_pack_item(int item, global const CLT_REAL *a, global float *packed, int4 size,
-                                   int rows) {
+                                   int rows, int begin) {
     int tiles = (size.s1 + rows - 1) / rows;
     int runs = (size.s2 + CPU_MATMUL_PACK_RUN - 1) / CPU_MATMUL_PACK_RUN, length;
     if (item >= size.s0 * tiles * runs) return;
@@ -73,36 +73,36 @@ CLT_ITEM void cpu_matmul_pack_item(int item, global const CLT_REAL *a, global fl
     global float *to = packed + cpu_matmul_packed_at(matrix, k, size, rows, &length);
     for (int i = 0; i < rows; i += 4) {
         int row = min(i, rows - 4), first = min(m + row, size.s1 - 1);
-        cpu_matmul_pack_four(a + (matrix * size.s1 + first) * size.s2 + k, size.s2, size.s1 - first, count,
+        cpu_matmul_pack_four(a + begin + (matrix * size.s1 + first) * size.s2 + k, size.s2, size.s1 - first, count,
                              to + tile * length * rows + row, rows);
     }
 }
-kernel void cpu_matmul_pack(global const CLT_REAL *a, global float *packed, int4 size, int rows) {
-    cpu_matmul_pack_item(get_global_id(0), a, packed, size, rows);
+kernel void cpu_matmul_pack(global const CLT_REAL *a, global float *packed, int4 size, int rows, int begin, int stride) {
+    cpu_matmul_pack_item(get_global_id(0), a, packed, size, rows, begin);
 }
 
-/* The same of an a that lies transposed, as [K, M]. A work-item: CPU_MATMUL_ROWS_RUN k of all tiles. */
+/* The same of an a that lies transposed, as [K, stride], of which M columns are packed. A work-item: CPU_MATMUL_ROWS_RUN k of all tiles. */
 CLT_ITEM void cpu_matmul_pack_transposed_item(int item, global const CLT_REAL *a, global float *packed,
-                                              int4 size, int rows) {
+                                              int4 size, int rows, int begin, int stride) {
     int tiles = (size.s1 + rows - 1) / rows;
     int runs = (size.s2 + CPU_MATMUL_ROWS_RUN - 1) / CPU_MATMUL_ROWS_RUN, length;
     if (item >= size.s0 * runs) return;
     int matrix = item / runs, k = item % runs * CPU_MATMUL_ROWS_RUN,
         count = min(size.s2 - k, CPU_MATMUL_ROWS_RUN);
     global float *to = packed + cpu_matmul_packed_at(matrix, k, size, rows, &length);
-    a += (matrix * size.s2 + k) * size.s1;
+    a += begin + (matrix * size.s2 + k) * stride;
     for (int tile = 0; tile < tiles; tile++, to += length * rows, a += rows)
         for (int i = 0; i < rows; i += 4) {
             int row = min(i, rows - 4), there = size.s1 - tile * rows - row;
             for (int j = 0; j < count; j++) {
-                if (there >= 4) vstore4(CLT_LOAD_VECTOR(4, a, j * size.s1 + row), 0, to + j * rows + row);
+                if (there >= 4) vstore4(CLT_LOAD_VECTOR(4, a, j * stride + row), 0, to + j * rows + row);
                 else for (int e = 0; e < 4; e++)
-                    to[j * rows + row + e] = CLT_LOAD(a, j * size.s1 + min(row + e, row + there - 1));
+                    to[j * rows + row + e] = CLT_LOAD(a, j * stride + min(row + e, row + there - 1));
             }
         }
 }
-kernel void cpu_matmul_pack_transposed(global const CLT_REAL *a, global float *packed, int4 size, int rows) {
-    cpu_matmul_pack_transposed_item(get_global_id(0), a, packed, size, rows);
+kernel void cpu_matmul_pack_transposed(global const CLT_REAL *a, global float *packed, int4 size, int rows, int begin, int stride) {
+    cpu_matmul_pack_transposed_item(get_global_id(0), a, packed, size, rows, begin, stride);
 }
 
 /* Rows of b, CPU_MATMUL_ROWS_RUN of them, into all their panels. */
