@@ -286,6 +286,14 @@ expect 1 "trained with --seed 1" logistic --data digits --epochs 4 --seed 3 --re
 # Evaluation alone; regression; a table; nothing on stderr when quiet.
 expect 0 "" logistic --data digits --seed 1 --epochs 0 --resume "$folder/two" --json
 json "$out" 'o["steps"] == 178 and o["samples_per_second"] is None and o["train_loss"] is None and o["test_accuracy"] > 0.5'
+cp "$out" "$folder/resumed.json"
+expect 0 "" logistic --data digits --seed 1 --evaluate "$folder/two" --json
+"$python" -c '
+import json, sys
+a, b = (json.load(open(p)) for p in sys.argv[1:])
+assert [b[k] for k in b if k.startswith("test_")] == [a[k] for k in a if k.startswith("test_")] and "test_f1" in b and b["storage"] == "f32", (a, b)' "$folder/resumed.json" "$out" || fail "--evaluate gives other figures than --resume without epochs"
+expect 1 "cltrain-train: --evaluate: " logistic --data digits --evaluate "$folder/nowhere"
+refuse "--evaluate and --save exclude each other" logistic --data digits --evaluate "$folder/two" --save "$folder/none"
 expect 0 "" linear --data synthetic-regression:5000x3,noise=0.1 --json --quiet
 json "$out" '0.008 < o["test_mse"] < 0.0125 and abs(o["test_mse"] - o["test_loss"]) < 1e-6 and "test_accuracy" not in o'
 [ -s "$err" ] && fail "--quiet says something"

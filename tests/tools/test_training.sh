@@ -178,10 +178,10 @@ expect 1 "cutmix is for samples [channels, height, width]" mlp:8 --data csv:rare
 
 for precision in bf16 f16; do
     expect 0 "" mlp:16 --data digits --epochs 10 --seed 1 --lr 0.01 --precision $precision --export $precision.safetensors --json
-    json "$out" 'o["precision"] in ("bf16", "f16") and o["test_accuracy"] > 0.6 and o.get("loss_scale", 65536) == 65536'
+    json "$out" 'o["storage"] in ("bf16", "f16") and o["test_accuracy"] > 0.6 and o.get("loss_scale", 65536) == 65536'
 done
 expect 0 "" mlp:16 --data digits --epochs 10 --seed 1 --lr 0.01 --export f32.safetensors --json
-json "$out" 'o["precision"] == "f32" and "loss_scale" not in o'
+json "$out" 'o["storage"] == "f32" and "loss_scale" not in o'
 cmp -s f32.safetensors bf16.safetensors && fail "--precision bf16 changes nothing"
 cmp -s f16.safetensors bf16.safetensors && fail "f16 and bf16 are the same"
 refuse "--precision f16 and --compress exclude each other" mlp:16 --data digits --precision f16 --compress f16

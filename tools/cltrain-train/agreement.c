@@ -190,7 +190,7 @@ typedef enum sameness { NEED_NOT_BE, IN_BEING_GIVEN, SAME } sameness;
 static sameness sameness_of(const option_row *row) {
     static const char *const own[] = {"data", "batch", "shares", "device", "list-devices", "export", "log", "json", "profile",
                                       "recompute", "offload", "offload-dir", "memory-limit", "quiet", "verbose", "help", "version", NULL};
-    static const char *const files[] = {"save", "resume", NULL}; /* which one is rank 0's to know */
+    static const char *const files[] = {"save", "resume", "evaluate", NULL}; /* which one is rank 0's to know */
     if (row->kind == OPTION_HEADING) return NEED_NOT_BE;
     for (int i = 0; own[i]; i++)
         if (strcmp(row->name, own[i]) == 0) return NEED_NOT_BE;

@@ -175,6 +175,9 @@ const option_row option_rows[] = {
              "end, and on Ctrl-C"},
     {OPTION_WHOLE, 0, "save-every", "N", AT(save_every), .low = 1,
      .help = "save after every N updates instead of each epoch"},
+    {OPTION_TEXT, 0, "evaluate", "FILE", AT(evaluate),
+     .help = "a checkpoint or a file of weights is measured on the held-out part,\n"
+             "and nothing is trained"},
     {OPTION_TEXT, 0, "resume", "FILE", AT(resume),
      .help = "go on from a checkpoint; a file of weights alone gives the\n"
              "first values; auto: --save's file, if it is there. A launcher's\n"

@@ -163,6 +163,13 @@ static int check(options *given) {
     if (given->quiet && given->verbose)
         return usage_error("--quiet and --verbose exclude each other");
     if (given->device && given->devices) return usage_error("--device and --devices exclude each other");
+    if (given->evaluate) {
+        const char *other = given->resume ? "--resume" : given->init ? "--init" : given->save ? "--save" : given->export_to ? "--export" : NULL;
+        if (other) return usage_error("--evaluate and %s exclude each other: nothing is trained", other);
+        given->resume = given->evaluate;
+        given->epochs = 0;
+        given->steps = OPTION_UNSET;
+    }
     if (given->resume && strcmp(given->resume, "auto") == 0) {
         if (!given->save) return usage_error("--resume auto needs --save FILE, from which training goes on if it is there");
         given->resume = file_readable(given->save) ? given->save : NULL;

@@ -76,7 +76,7 @@ typedef struct options {
     bool locate_nan;
 
     const char *device, *devices; /* of this process; of a thread each */
-    const char *save, *resume, *export_to, *log, *tensorboard, *profile;
+    const char *save, *resume, *evaluate, *export_to, *log, *tensorboard, *profile;
     const char *init, *freeze; /* a file of weights; patterns of names */
     bool init_matching;
     const char *lora, *export_lora; /* as given; a folder */

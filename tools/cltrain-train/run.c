@@ -153,11 +153,16 @@ static bool only_tests(const options *o) {
     return o->epochs == 0 && o->steps == OPTION_UNSET && !o->save;
 }
 
+/* What the user called the file that is gone on from. */
+static const char *option_of_file(const options *o) {
+    return o->evaluate ? "--evaluate" : "--resume";
+}
+
 /* Files of earlier versions and of other programs do not tell what their model was trained on. */
 static void tell_standardization(const run *r, const char *path) {
     if (r->data->standardized && !r->data->of_model && ranks_lead(r->group))
-        warning("--resume: %s tells no mean and deviation: those of %s are used, which fit only if it is the data that the model was trained on", path,
-                r->options->data);
+        warning("%s: %s tells no mean and deviation: those of %s are used, which fit only if it is the data that the model was trained on",
+                option_of_file(r->options), path, r->options->data);
 }
 
 /* The last error. */
@@ -197,10 +202,10 @@ static int resume(run *r) {
     if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return tell_standardization(r, path), 0;
     const char *differs = status == CLT_E_MISMATCH ? options_that_differ(r->options) : NULL;
     if (differs)
-        return run_error("--resume: %s. %s when the file was saved%s", clt_error_detail(), differs, is_of_alpha() ? "" : "; --init takes the file's weights alone");
+        return run_error("%s: %s. %s when the file was saved%s", option_of_file(r->options), clt_error_detail(), differs, is_of_alpha() ? "" : "; --init takes the file's weights alone");
     int64_t batch = status == CLT_E_MISMATCH ? batch_of_file(r) : 0;
-    if (batch) return run_error("--resume: %s; of these samples --batch %lld makes as many", clt_error_detail(), (long long)batch);
-    if (status < 0) return failed(r, status, "--resume");
+    if (batch) return run_error("%s: %s; of these samples --batch %lld makes as many", option_of_file(r->options), clt_error_detail(), (long long)batch);
+    if (status < 0) return failed(r, status, option_of_file(r->options));
     r->resumed = true;
     if (r->options->patience != OPTION_UNSET) {
         status = patience_recall(path, clt_loader_get_position(r->train).epoch, r->group, r->report);
@@ -209,7 +214,7 @@ static int resume(run *r) {
     /* Another seed holds out other samples: the test would see what was trained on. */
     uint64_t seed = clt_loader_get_position(r->train).seed;
     if (seed != (uint64_t)r->options->seed)
-        return run_error("--resume: %s was trained with --seed %llu, not %lld", path,
+        return run_error("%s: %s was trained with --seed %llu, not %lld", option_of_file(r->options), path,
                          (unsigned long long)seed, (long long)r->options->seed);
     tell_standardization(r, path);
     r->report->steps = clt_trainer_steps(r->trainer);
