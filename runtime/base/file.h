@@ -30,8 +30,11 @@ clt_status clt_file_view_open(clt_file_view *view, const char *path);
 clt_status clt_file_view_read(const clt_file_view *view, const char *path, uint64_t offset, void *to, size_t length);
 void clt_file_view_close(clt_file_view *view);
 
-/* Memory that lies in a file of a folder, for more than the machine has: zeros. The file has no name, and is gone with the process; its place on the disk is
- * taken at once, so that there is room for what is written. CLT_E_IO: there is no such folder, or no room. NULL is fine. */
+/* Opens a new file of the folder, to be read and written, which has no name any more and is gone when it is closed. -1, and errno: it cannot be made. */
+int clt_file_open_unnamed(const char *folder);
+
+/* Memory that lies in such a file, for more than the machine has: zeros. Its place on the disk is taken at once, so that there is
+ * room for what is written. CLT_E_IO: there is no such folder, or no room. NULL is fine. */
 clt_status clt_file_space_create(const char *folder, size_t bytes, void **space);
 void clt_file_space_destroy(void *space, size_t bytes);
 

@@ -1,6 +1,8 @@
-/* Memory that lies in a file. */
+/* Files without a name, and memory that lies in one. */
+#define _GNU_SOURCE /* mkostemp */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +11,15 @@
 
 #include "runtime/base/file.h"
 
-/* On file systems that know no file without a name it has one for a moment. */
-static int open_named(const char *folder) {
-    clt_text path = {0};
-    clt_text_add(&path, "%s/.cltrain-XXXXXX", folder);
-    int file = path.status < 0 ? -1 : mkstemp(path.data);
-    if (file >= 0) unlink(path.data);
-    if (file >= 0) fcntl(file, F_SETFD, FD_CLOEXEC);
-    clt_text_free(&path);
+int clt_file_open_unnamed(const char *folder) {
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/cltrain-XXXXXX", folder) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int file = mkostemp(path, O_CLOEXEC);
+    if (file >= 0) unlink(path);
     return file;
-}
-
-static int open_space(const char *folder) {
-#ifdef O_TMPFILE
-    int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
-#endif
-    return open_named(folder);
 }
 
 static clt_status fail(const char *folder, size_t bytes, int error) {
@@ -34,7 +28,7 @@ static clt_status fail(const char *folder, size_t bytes, int error) {
 }
 
 clt_status clt_file_space_create(const char *folder, size_t bytes, void **space) {
-    int file = open_space(folder);
+    int file = clt_file_open_unnamed(folder);
     if (file < 0) return fail(folder, bytes, errno);
     int error = posix_fallocate(file, 0, (off_t)bytes);
     void *made = error ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -1,9 +1,6 @@
-#define _GNU_SOURCE /* mkostemp */
 #include "runtime/data/csv_spill.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,14 +9,8 @@ static clt_status fail_io(const clt_csv_spill *s, const char *what) {
 }
 
 static clt_status make_file(clt_csv_spill *s) {
-    clt_text path = {0};
-    clt_text_add(&path, "%s/cltrain-XXXXXX", s->folder);
-    CLT_TRY(path.status);
-    s->view.file = mkostemp(path.data, O_CLOEXEC);
-    clt_status status = s->view.file < 0 ? fail_io(s, "no file can be made there") : CLT_OK;
-    if (s->view.file >= 0) unlink(path.data);
-    clt_text_free(&path);
-    return status;
+    s->view.file = clt_file_open_unnamed(s->folder);
+    return s->view.file < 0 ? fail_io(s, "no file can be made there") : CLT_OK;
 }
 
 clt_status clt_csv_spill_open(clt_csv_spill **spill, const char *folder) {
