@@ -81,22 +81,25 @@ static void place_flats(clt_pass *pass) {
         if (!pass->live[i] || !is_made(pack)) continue;
         int64_t *key = &pass->keys[pack->inputs[0]->index];
         for (int k = 1; k < pack->n_inputs; k++) *key = CLT_MIN(*key, key_of(pass, maker_of(pack->inputs[k])) - 1);
-        for (int k = 0; k < pack->inputs[0]->n_inputs; k++) key_of(pass, pack->inputs[0]->inputs[k]);
+        for (int k = 0; k < pack->inputs[0]->n_inputs; k++) key_of(pass, pack->inputs[0]->inputs[k]); /* states, which it may come before */
     }
 }
 
-/* In front of the pack that is so many behind its own. */
+/* The one that is so many behind another; NULL: there is none. */
+static const clt_tensor *pack_behind(const clt_pass *pass, const clt_tensor *pack, int n) {
+    for (size_t i = (size_t)pack->index + 1; i < pass->n; i++)
+        if (pass->live[i] && is_made(pass->graph->nodes[i]) && --n == 0) return pass->graph->nodes[i];
+    return NULL;
+}
+
+/* In front of the pack that is so many behind their own. */
 static void place_kept_parts(clt_pass *pass) {
     enum { UNDER_WAY = 2 };
-    clt_tensor **nodes = pass->graph->nodes;
     for (size_t i = 0; i < pass->n; i++) {
-        const clt_tensor *shard = nodes[i]->kind == CLT_NODE_OP && nodes[i]->n_inputs ? nodes[i]->inputs[0] : NULL;
+        const clt_tensor *node = pass->graph->nodes[i], *shard = node->kind == CLT_NODE_OP && node->n_inputs ? node->inputs[0] : NULL;
         if (!pass->live[i] || !shard || !clt_is_collective(shard) || !is_made(shard->inputs[0])) continue;
-        int behind = 0;
-        for (size_t k = (size_t)shard->inputs[0]->index + 1; k < pass->n && behind < UNDER_WAY; k++) {
-            if (!pass->live[k] || !is_made(nodes[k]) || ++behind < UNDER_WAY) continue;
-            pass->keys[i] = CLT_MAX(pass->keys[k] - 1, pass->keys[shard->index]);
-        }
+        const clt_tensor *later = pack_behind(pass, shard->inputs[0], UNDER_WAY);
+        if (later) pass->keys[i] = CLT_MAX(pass->keys[later->index] - 1, pass->keys[shard->index]);
     }
 }
 
