@@ -144,8 +144,7 @@ static clt_memory *operand(clt_device *device, const clt_tensor *tensor, const f
     void *stored = malloc(n * sizeof(float));
     clt_memory *memory = spoiled(device, bytes);
     assert_non_null(stored);
-    if (tensor->dtype == CLT_F32) memcpy(stored, values ? values : drawn, bytes);
-    else clt_float_narrow(stored, values ? values : drawn, tensor->dtype, n);
+    clt_float_narrow(stored, values ? values : drawn, tensor->dtype, n);
     assert_ok(clt_memory_write(memory, 0, stored, bytes));
     free(drawn);
     free(stored);
@@ -202,8 +201,7 @@ static float *run_lowered(clt_device *device, const compare_test *test, clt_lowe
     void *stored = malloc(bytes);
     assert_true(y && stored);
     assert_ok(clt_memory_read(b->y, 0, stored, bytes));
-    if (b->graph->y->dtype == CLT_F32) memcpy(y, stored, bytes);
-    else clt_float_widen(y, stored, b->graph->y->dtype, n);
+    clt_float_widen(y, stored, b->graph->y->dtype, n);
     free(stored);
     check_canary(b->y, bytes);
     for (size_t i = 0; i < l->n_scratch; i++) {

@@ -113,12 +113,13 @@ static void ask(const recommendation *r, candidate *c, bool offline) {
                            .offline = offline, .seconds = o->seconds, .timeout = o->timeout};
     int64_t few = c->batch / 4 > 0 ? c->batch / 4 : 1;
     forecast_free(&c->f);
-    c->f = (forecast){.status = "unsupported", .told = json_object()};
-    if (probe_model_build(&model, &options, options.model)) return;
+    if (probe_model_build(&model, &options, options.model)) {
+        c->f = (forecast){.status = "unsupported", .told = json_object()};
+        return;
+    }
     if (few < c->batch) q.also[q.n_also++] = few;
     if (!offline) q.at[q.n_at++] = c->batch;
     if (!offline && few < c->batch) q.at[q.n_at++] = few;
-    forecast_free(&c->f);
     forecast_ask(&q, &c->f);
     c->f.question = NULL;
     c->largest = json_integer_value(json_object_get(c->f.told, "largest_batch"));

@@ -15,12 +15,15 @@
 #define CPU_ALONG_KEEPS_bf16 0
 
 /* row[i] and after; what is past the row's end counts as `filling`. */
-static cpu_vector cpu_along_load(global const CLT_REAL *row, int i, int n, float filling) {
-    if (i + CPU_WIDTH <= n) return CLT_LOAD_VECTOR(CPU_WIDTH, row, i);
-    float values[CPU_WIDTH];
-    for (int k = 0; k < CPU_WIDTH; k++) values[k] = i + k < n ? CLT_LOAD(row, i + k) : filling;
-    return cpu_load(0, values);
-}
+#define CPU_ALONG_LOAD(name, type, width)                                                                                \
+    static cpu_vector name(global const CLT_JOIN(clt_, type) * row, int i, int n, float filling) {                       \
+        if (i + width <= n) return CLT_JOIN(clt_load_vector_, type)(width, row, i);                                      \
+        float values[width];                                                                                             \
+        for (int k = 0; k < width; k++) values[k] = i + k < n ? CLT_JOIN(clt_load_, type)(row, i + k) : filling;         \
+        return cpu_load(0, values);                                                                                      \
+    }
+CPU_ALONG_LOAD(cpu_along_load, CLT_STORAGE, CPU_WIDTH)
+CPU_ALONG_LOAD(cpu_along_weight, f32, CPU_WIDTH)
 
 static void cpu_along_store(cpu_vector value, global CLT_REAL *row, int i, int n) {
     if (i + CPU_WIDTH <= n) {
@@ -30,14 +33,6 @@ static void cpu_along_store(cpu_vector value, global CLT_REAL *row, int i, int n
     float values[CPU_WIDTH];
     cpu_store(value, 0, values);
     for (int k = 0; i + k < n; k++) CLT_STORE(row, i + k, values[k]);
-}
-
-/* weight[i] and after; 0 past the end. */
-static cpu_vector cpu_along_weight(global const float *weight, int i, int n) {
-    if (i + CPU_WIDTH <= n) return cpu_load(0, weight + i);
-    float values[CPU_WIDTH];
-    for (int k = 0; k < CPU_WIDTH; k++) values[k] = i + k < n ? weight[i + k] : 0;
-    return cpu_load(0, values);
 }
 
 static float cpu_along_total(cpu_vector value) {
@@ -197,13 +192,13 @@ CLT_ITEM void cpu_layer_norm_grad_input_item(int item, global const CLT_REAL *x,
         float mean = stats[row], istd = stats[size.s0 + row];
         cpu_vector sum = (cpu_vector)(0), product = (cpu_vector)(0);
         for (int i = 0; i < n; i += CPU_WIDTH) {
-            cpu_vector g = cpu_along_load(gradient, i, n, 0) * cpu_along_weight(weight, i, n);
+            cpu_vector g = cpu_along_load(gradient, i, n, 0) * cpu_along_weight(weight, i, n, 0);
             sum += g;
             product += g * (cpu_along_load(from, i, n, mean) - mean);
         }
         float mean_g = cpu_along_total(sum) / n, slope = cpu_along_total(product) * istd * istd / n;
         for (int i = 0; i < n; i += CPU_WIDTH) {
-            cpu_vector g = cpu_along_load(gradient, i, n, 0) * cpu_along_weight(weight, i, n);
+            cpu_vector g = cpu_along_load(gradient, i, n, 0) * cpu_along_weight(weight, i, n, 0);
             cpu_vector deviation = cpu_along_load(from, i, n, mean) - mean;
             cpu_along_store(istd * (g - mean_g - deviation * slope), to, i, n);
         }

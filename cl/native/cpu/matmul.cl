@@ -24,6 +24,8 @@
 #define CPU_MATMUL_PASTE(name, kind, rows, vectors, depth)  CPU_MATMUL_PASTE_(name, kind, rows, vectors, depth)
 #define CPU_MATMUL_NAME(name)                                                                           \
     CPU_MATMUL_PASTE(name, CPU_MATMUL_KIND, CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS, CPU_MATMUL_DEPTH)
+/* What an operand is stored as, LEFT or RIGHT; see below. */
+#define CPU_MATMUL_REAL(side) CLT_JOIN(clt_, CPU_MATMUL_##side)
 #define CPU_MATMUL_COLUMNS (CPU_MATMUL_VECTORS * CPU_WIDTH)
 #define CPU_MATMUL_SUMS    (CPU_MATMUL_ROWS * CPU_MATMUL_COLUMNS)
 
@@ -65,7 +67,7 @@ static void cpu_matmul_gather_eight(global const CLT_REAL *b, int stride, int co
  */
 #define CPU_MATMUL_TILE(name, R, V)                                                                      \
     __attribute__((noinline)) static void CPU_MATMUL_NAME(name)(                                         \
-        global const CLT_JOIN(clt_, CPU_MATMUL_LEFT) * a, int2 step, int last, CPU_MATMUL_SPACE const float *b, int count, \
+        global const CPU_MATMUL_REAL(LEFT) *a, int2 step, int last, CPU_MATMUL_SPACE const float *b, int count, \
         float *kept, bool first) {                                                                       \
         cpu_vector sum[R][V];                                                                            \
         int at[R];                                                                                       \
@@ -161,14 +163,14 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const fl
 
 /*
  * c[split, batch, m, n] = sum over the split's k of a[batch, m, k] b[batch, k, n].
- * size: M, N, K, batch. a_step: strides of m and k, if a is read as it lies, else the row of c that is row 0 here; b_step: strides of k, n and a panel of n.
- * a_batch, b_batch count elements.
+ * size: M, N, K, batch. a_step: strides of m and k, if a is read as it lies, else the row of c that is row 0 here;
+ * b_step: strides of k, n and a panel of n. a_batch, b_batch count elements.
  * plan: tiles in a block, splits, k in a split, stride of c's rows. With several splits c holds partial
  * sums. A work-item computes a block of one panel of columns; items that follow one another share the block
  * of a.
  */
-CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CLT_JOIN(clt_, CPU_MATMUL_LEFT) * a,
-                                               global const CLT_JOIN(clt_, CPU_MATMUL_RIGHT) * b,
+CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CPU_MATMUL_REAL(LEFT) *a,
+                                               global const CPU_MATMUL_REAL(RIGHT) *b,
                                                global CLT_REAL *c, int4 size, int2 a_step, int4 b_step,
                                                int8 batch_size, int8 a_batch, int8 b_batch,
                                                int4 plan CLT_EPILOGUE_PARAMETERS) {
@@ -197,7 +199,7 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CLT_JOIN(c
     for (int k = start; k < end; k += CPU_MATMUL_DEPTH) {
         int count = min(end - k, CPU_MATMUL_DEPTH);
         bool ends = k + count >= end;
-        global const CLT_JOIN(clt_, CPU_MATMUL_RIGHT) *right = b + k * b_step.s0;
+        global const CPU_MATMUL_REAL(RIGHT) *right = b + k * b_step.s0;
 #if CPU_MATMUL_PANELS
         global const float *near = right;
 #else
@@ -210,7 +212,7 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CLT_JOIN(c
             int m = tile * CPU_MATMUL_ROWS, high = min(rows - m, CPU_MATMUL_ROWS);
             int soon = min(k + count + (tile - first) * share, end);
             private float *sums = kept + (tile - first) * CPU_MATMUL_SUMS;
-            global const CLT_JOIN(clt_, CPU_MATMUL_LEFT) *left = CPU_MATMUL_DIRECT ? a + m * a_step.s0 + k * a_step.s1
+            global const CPU_MATMUL_REAL(LEFT) *left = CPU_MATMUL_DIRECT ? a + m * a_step.s0 + k * a_step.s1
                                                                                    : a + k * tiles * CPU_MATMUL_ROWS + m * count;
             CPU_MATMUL_FETCH(b + soon * b_step.s0, b_step.s0, min(share, end - soon), there);
             if (ends) CPU_MATMUL_FETCH(c + from + m * stride, stride, high, there);
@@ -221,9 +223,9 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CLT_JOIN(c
         }
     }
 }
-kernel void CPU_MATMUL_NAME(cpu_matmul)(global const CLT_JOIN(clt_, CPU_MATMUL_LEFT) * a,
-                                        global const CLT_JOIN(clt_, CPU_MATMUL_RIGHT) * b, global CLT_REAL *c, int4 size, int2 a_step, int4 b_step, int8 batch_size, int8 a_batch,
-                                        int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
+kernel void CPU_MATMUL_NAME(cpu_matmul)(global const CPU_MATMUL_REAL(LEFT) *a, global const CPU_MATMUL_REAL(RIGHT) *b,
+                                        global CLT_REAL *c, int4 size, int2 a_step, int4 b_step, int8 batch_size,
+                                        int8 a_batch, int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
     CPU_MATMUL_NAME(cpu_matmul_item)(get_global_id(0), a, b, c, size, a_step, b_step, batch_size, a_batch,
                                      b_batch, plan CLT_EPILOGUE_ARGUMENTS);
 }

@@ -61,7 +61,7 @@ static int cpu_matmul_packed_at(int matrix, int k, int4 size, int rows, int *len
  * packed[matrix, chunk, tile, k, i] = a[matrix, tile rows + i, chunk depth + k], for rows past the last
  * that one again; the last chunk of k may be shorter.
  * size: matrices, M, K, depth, which is a multiple of CPU_MATMUL_PACK_RUN; rows: of a tile, 4 or more; begin: a's first element
- * that is packed. A work-item: CPU_MATMUL_PACK_RUN k of one tile.
+ * that is packed; stride: unused, for a transposed a. A work-item: CPU_MATMUL_PACK_RUN k of one tile.
  */
 CLT_ITEM void cpu_matmul_pack_item(int item, global const CLT_REAL *a, global float *packed, int4 size,
                                    int rows, int begin) {
