@@ -26,6 +26,7 @@ typedef struct clt_batch {
     int64_t samples;
     int n_fields;
     clt_array fields[CLT_MAX_FIELDS];
+    const int64_t *indices; /* of a loader: which sample of the data set each one is; otherwise NULL */
 } clt_batch;
 
 /* Immutable once made, save for clt_dataset_standardize, clt_dataset_standardize_target, clt_preprocessing_apply and
@@ -76,7 +77,7 @@ typedef struct clt_csv_options {
  * clt_dataset_standardize or clt_preprocessing_apply has taken their mean off, and takes as much memory as they; a loader of data without that refuses a column whose values
  * f32 cannot tell apart (CLT_E_RANGE), and warns of one with few. A feature is numbers, or, in a table with a header, texts: then it is an
  * element for each different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most, and not
- * one for each line, as identifiers have. The label may be text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal
+ * one for each line, as identifiers have, nor dates (CLT_E_FORMAT), unless `texts` names the column. The label may be text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal
  * point is a point in every locale. A gzipped file is read too. CLT_E_FORMAT for an empty or non-numeric field and for a line
  * with too few or too many, CLT_E_RANGE for a label that is not a class; they name the line and the column, both counted from 1, and
  * the numbers of more such lines.
@@ -277,7 +278,8 @@ CLT_API clt_status clt_dataset_channels_first(clt_dataset *dataset);
 /* What becomes of samples that cannot be fetched: a broken file, for example. */
 typedef enum clt_broken {
     CLT_BROKEN_STOP = 0, /* clt_loader_next fails as the function did */
-    CLT_BROKEN_SKIP      /* the next sample of the data set that can be fetched takes its place; each is logged as a warning, and counted */
+    CLT_BROKEN_SKIP,     /* the next sample of the data set that can be fetched takes its place; each is logged as a warning, and counted */
+    CLT_BROKEN_LEAVE_OUT /* the batch has as many samples less, or none; each is logged and counted. For tests, where no sample may count twice */
 } clt_broken;
 
 typedef struct clt_loader_options {
@@ -322,7 +324,7 @@ CLT_API clt_status clt_loader_next(clt_loader *loader, clt_batch *batch);
 CLT_API clt_status clt_loader_set_shares(clt_loader *loader, int rank, int ranks, const int64_t *shares);
 
 CLT_API int64_t clt_loader_batches(const clt_loader *loader); /* per epoch */
-/* Samples that others took the place of (CLT_BROKEN_SKIP), in the batches handed out so far. */
+/* Samples that could not be fetched, and were skipped or left out, in the batches handed out so far. */
 CLT_API int64_t clt_loader_broken(const clt_loader *loader);
 /* Seconds that clt_loader_next has waited for the threads: what more of them, or a faster source, would save. */
 CLT_API double clt_loader_waited_seconds(const clt_loader *loader);

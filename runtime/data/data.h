@@ -8,6 +8,7 @@
 
 #include "runtime/base/base.h"
 #include "runtime/base/random.h"
+#include "runtime/data/indices.h"
 #include "runtime/data/preprocessing.h"
 
 typedef struct clt_field {
@@ -31,7 +32,7 @@ struct clt_dataset {
     int classes;
     clt_dataset_source source; /* fetch NULL: samples are in memory */
     int64_t *groups;           /* one a sample: those of a group stay together in splits; NULL: there are none */
-    int64_t *part;             /* which samples of the source these are; NULL: all */
+    clt_indices part;          /* which samples of the source these are; none: all */
     clt_moments scaled, scaled_target; /* taken off each sample that is fetched */
     clt_preprocessing *facts; /* names and moments; NULL: none are known */
 };

@@ -40,11 +40,8 @@ clt_status clt_dataset_view(clt_dataset **part, const clt_dataset *from, const i
     clt_status status;
     CLT_TRY_GOTO(clt_dataset_new(&d, count));
     for (int i = 0; i < from->n_fields; i++) CLT_TRY_GOTO(clt_dataset_declare(d, from->fields[i].dtype, from->fields[i].shape));
-    size_t bytes = (size_t)count * sizeof *d->part; /* of the order, which is there */
-    d->part = clt_alloc(bytes);
-    status = d->part ? CLT_OK : clt_fail_memory(bytes);
-    CLT_TRY_GOTO(status);
-    for (int64_t i = 0; i < count; i++) d->part[i] = from->part ? from->part[order[i]] : order[i];
+    CLT_TRY_GOTO(clt_indices_create(&d->part, count, from->source.samples));
+    for (int64_t i = 0; i < count; i++) clt_indices_set(&d->part, i, clt_indices_at(&from->part, order[i]));
     d->classes = from->classes;
     if (from->facts) CLT_TRY_GOTO(clt_preprocessing_copy(&d->facts, from->facts));
     CLT_TRY_GOTO(clt_moments_copy(&d->scaled, &from->scaled));
@@ -82,7 +79,7 @@ static void scale(const clt_moments *m, const clt_field *field, float *x) {
 
 static clt_status make_sample(const clt_dataset *d, const clt_sample *sample, void *const *fields) {
     clt_sample whole = *sample;
-    if (d->part) whole.index = d->part[sample->index];
+    whole.index = clt_indices_at(&d->part, sample->index);
     clt_fail(CLT_OK, "its function returned an error"); /* what a function of the caller's leaves as it is */
     clt_status status = d->source.fetch(d->source.user, &whole, fields);
     if (status > CLT_OK) status = clt_fail(CLT_E_INVALID, "its function returned %d, which is no status of an error", (int)status);
@@ -94,7 +91,7 @@ static clt_status make_sample(const clt_dataset *d, const clt_sample *sample, vo
 
 const char *clt_dataset_sample_name(const clt_dataset *d, int64_t index) {
     if (!d || index < 0 || index >= d->samples || !d->source.name) return NULL;
-    return d->source.name(d->source.user, d->part ? d->part[index] : index);
+    return d->source.name(d->source.user, clt_indices_at(&d->part, index));
 }
 
 /* Of which nothing else tells the label. */
@@ -113,7 +110,7 @@ static clt_status fetch_label(const clt_dataset *d, int64_t index, int32_t *labe
 
 clt_status clt_dataset_label(const clt_dataset *d, int64_t index, int32_t *label) {
     if (!d->source.fetch) *label = ((const int32_t *)d->fields[d->n_fields - 1].data)[index];
-    else if (d->source.label) *label = d->source.label(d->source.user, d->part ? d->part[index] : index);
+    else if (d->source.label) *label = d->source.label(d->source.user, clt_indices_at(&d->part, index));
     else return fetch_label(d, index, label);
     if (*label >= 0 && *label < d->classes) return CLT_OK;
     return clt_fail(CLT_E_RANGE, "sample %lld: label %d is not a class: expected an integer from 0 to %d", (long long)index, *label, d->classes - 1);

@@ -14,14 +14,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT_BATCH = 32, DEFAULT_PREFETCH = 2, MOST_PREFETCH = 1024, MOST_THREADS = 256, MOST_BROKEN = 100 /* one after the other */ };
+enum { LEFT_OUT = -1, DEFAULT_BATCH = 32, DEFAULT_PREFETCH = 2, MOST_PREFETCH = 1024, MOST_THREADS = 256, MOST_BROKEN = 100 /* one after the other */ };
 
 typedef struct slot {
     clt_batch batch;  /* its arrays lie in the loader's memory */
-    int64_t *indices; /* of its samples, in the data set */
+    int64_t *indices; /* of its samples, in the data set; LEFT_OUT */
     int64_t epoch;
     int64_t begun, done; /* samples that a thread has taken, and those that are there */
-    int64_t broken;      /* that others took the place of */
+    int64_t broken;      /* that could not be fetched */
     clt_status status;   /* of the first sample that failed */
     int64_t failed;      /* which it is */
     char *detail;
@@ -31,7 +31,8 @@ struct clt_loader {
     const clt_dataset *dataset;
     int64_t batch, batches;
     int64_t share_first, share_last; /* of a full batch: the own piece's samples */
-    bool shuffle, skip_broken;
+    bool shuffle;
+    clt_broken on_broken;
 
     /* The caller's alone. */
     clt_loader_position position; /* what is handed out next */
@@ -46,7 +47,7 @@ struct clt_loader {
 
     /* Of the thread that opens a slot. */
     clt_loader_position gathering; /* what is gathered next */
-    int64_t *order;                /* of this epoch's samples; NULL: as they are */
+    clt_indices order;             /* of this epoch's samples; none: as they are */
     double *weight_sums;           /* of each sample's weight and those before it; NULL: each sample once */
     bool ordered;
 
@@ -75,19 +76,19 @@ static int64_t find_sum(const double *sums, int64_t n, double at) {
     return low;
 }
 
-static void draw_weighted(const clt_loader *loader, clt_random *random) {
+static void draw_weighted(clt_loader *loader, clt_random *random) {
     int64_t n = loader->dataset->samples;
     double all = loader->weight_sums[n - 1], most = nextafter(all, 0);
-    for (int64_t i = 0; i < n; i++) loader->order[i] = find_sum(loader->weight_sums, n, fmin(clt_random_uniform(random) * all, most));
+    for (int64_t i = 0; i < n; i++) clt_indices_set(&loader->order, i, find_sum(loader->weight_sums, n, fmin(clt_random_uniform(random) * all, most)));
 }
 
 static void order_epoch(clt_loader *loader) {
-    if (!loader->order) return;
+    if (!clt_indices_there(&loader->order)) return;
     clt_random random;
     clt_random_init(&random, loader->gathering.seed,
                     CLT_RANDOM_STREAM(CLT_RANDOM_LOADER, loader->gathering.epoch));
     if (loader->weight_sums) draw_weighted(loader, &random);
-    else clt_random_permutation(&random, loader->order, loader->dataset->samples);
+    else clt_indices_permute(&loader->order, loader->dataset->samples, &random);
 }
 
 /* batch x samples fits: see find_part. */
@@ -102,7 +103,7 @@ static void find_samples(const clt_loader *loader, slot *s) {
     batch->samples = cut(loader, samples, loader->share_last) - cut(loader, samples, loader->share_first);
     first += cut(loader, samples, loader->share_first);
     for (int i = 0; i < batch->n_fields; i++) batch->fields[i].shape.dims[0] = batch->samples;
-    for (int64_t i = 0; i < batch->samples; i++) s->indices[i] = loader->order ? loader->order[first + i] : first + i;
+    for (int64_t i = 0; i < batch->samples; i++) s->indices[i] = clt_indices_at(&loader->order, first + i);
     s->epoch = loader->gathering.epoch;
     s->begun = s->done = s->broken = 0;
     s->status = CLT_OK;
@@ -127,21 +128,28 @@ static void open_slot(clt_loader *loader) {
     clt_condition_wake_all(&loader->changed);
 }
 
-static void log_broken(int64_t broken) {
-    clt_log_message(CLT_LOG_WARNING, "%s; %s", clt_error_detail(), broken < MOST_BROKEN ? "the next sample takes its place" : "so did all the samples before it");
+static void log_broken(const char *becomes) {
+    clt_log_message(CLT_LOG_WARNING, "%s; %s", clt_error_detail(), becomes);
 }
 
-/* Sample number `at` of a slot. `broken` counts those that others take the place of. */
+/* Sample number `at` of a slot. `broken` counts those that could not be fetched. */
 static clt_status fetch(const clt_loader *loader, const slot *s, int64_t at, int64_t *broken) {
     const clt_dataset *d = loader->dataset;
     void *fields[CLT_MAX_FIELDS];
     for (int i = 0; i < d->n_fields; i++) fields[i] = (char *)(uintptr_t)s->batch.fields[i].data + (size_t)at * d->fields[i].sample_bytes;
     clt_sample sample = {.index = s->indices[at], .seed = loader->gathering.seed, .epoch = s->epoch};
     clt_status status = clt_dataset_fetch(d, &sample, fields);
-    for (int tries = 1; status < 0 && status != CLT_E_NO_MEMORY && loader->skip_broken && tries <= MOST_BROKEN; tries++) {
-        log_broken(tries);
+    if (status == CLT_OK || status == CLT_E_NO_MEMORY || loader->on_broken == CLT_BROKEN_STOP) return status;
+    if (loader->on_broken == CLT_BROKEN_LEAVE_OUT) {
+        log_broken("it is left out");
         ++*broken;
-        sample.index = (sample.index + 1) % d->samples;
+        s->indices[at] = LEFT_OUT;
+        return CLT_OK;
+    }
+    for (int tries = 1; status < 0 && status != CLT_E_NO_MEMORY && tries <= MOST_BROKEN; tries++) {
+        log_broken(tries < MOST_BROKEN ? "the next sample takes its place" : "so did all the samples before it");
+        ++*broken;
+        s->indices[at] = sample.index = (sample.index + 1) % d->samples;
         status = clt_dataset_fetch(d, &sample, fields);
     }
     return status;
@@ -229,8 +237,8 @@ static clt_status resolve(const clt_dataset *dataset, const clt_loader_options *
     if (options->threads == 0) options->threads = 1;
     if (options->threads < 0 || options->threads > MOST_THREADS)
         return clt_fail(CLT_E_INVALID, "a loader of %d threads; up to %d", options->threads, MOST_THREADS);
-    if (options->broken != CLT_BROKEN_STOP && options->broken != CLT_BROKEN_SKIP)
-        return clt_fail(CLT_E_INVALID, "%d is no way to treat broken samples; expected CLT_BROKEN_STOP or CLT_BROKEN_SKIP", (int)options->broken);
+    if (options->broken != CLT_BROKEN_STOP && options->broken != CLT_BROKEN_SKIP && options->broken != CLT_BROKEN_LEAVE_OUT)
+        return clt_fail(CLT_E_INVALID, "%d is no way to treat broken samples; expected CLT_BROKEN_STOP, _SKIP or _LEAVE_OUT", (int)options->broken);
     if (options->weights && !options->shuffle) return clt_fail(CLT_E_INVALID, "a loader with weights, by which samples are drawn, but without shuffle");
     if (options->drop_last && options->batch > dataset->samples)
         return clt_fail(CLT_E_INVALID, "a loader of batches of %lld would drop all of %lld samples",
@@ -285,7 +293,7 @@ static void free_ring(slot *ring, int slots) {
 static void set_out_ring(clt_loader *loader, const size_t *offsets, size_t bytes, int64_t piece) {
     for (int i = 0; i < loader->slots; i++) {
         clt_batch *batch = &loader->ring[i].batch;
-        loader->ring[i].indices = loader->indices + i * piece;
+        batch->indices = loader->ring[i].indices = loader->indices + i * piece;
         batch->n_fields = loader->dataset->n_fields;
         for (int f = 0; f < batch->n_fields; f++) {
             batch->fields[f] = clt_dataset_array(loader->dataset, f);
@@ -322,20 +330,17 @@ static clt_status make_ring(clt_loader *loader, int64_t piece) {
 }
 
 static clt_status make_order(clt_loader *loader) {
-    if (!loader->shuffle) return CLT_OK;
-    size_t bytes;
-    if (!clt_mul_size((size_t)loader->dataset->samples, sizeof(int64_t), &bytes))
-        return clt_fail_memory(SIZE_MAX);
-    loader->order = clt_alloc(bytes);
-    return loader->order ? CLT_OK : clt_fail_memory(bytes);
+    return loader->shuffle ? clt_indices_create(&loader->order, loader->dataset->samples, loader->dataset->samples) : CLT_OK;
 }
 
 static clt_status add_weights(clt_loader *loader, const double *weights) {
     double sum = 0;
     int64_t n = loader->dataset->samples;
     if (!weights) return CLT_OK;
-    loader->weight_sums = clt_alloc((size_t)n * sizeof *loader->weight_sums); /* as large as the order, which is there */
-    if (!loader->weight_sums) return clt_fail_memory((size_t)n * sizeof *loader->weight_sums);
+    size_t bytes;
+    if (!clt_mul_size((size_t)n, sizeof *loader->weight_sums, &bytes)) return clt_fail_memory(SIZE_MAX);
+    loader->weight_sums = clt_alloc(bytes);
+    if (!loader->weight_sums) return clt_fail_memory(bytes);
     for (int64_t i = 0; i < n; i++) {
         if (!(weights[i] >= 0)) return clt_fail(CLT_E_INVALID, "weight %lld of a loader is %g: expected 0 or more", (long long)i, weights[i]);
         loader->weight_sums[i] = sum += weights[i];
@@ -346,7 +351,7 @@ static clt_status add_weights(clt_loader *loader, const double *weights) {
 
 static void free_memory(clt_loader *loader) {
     clt_free(loader->weight_sums);
-    clt_free(loader->order);
+    clt_indices_free(&loader->order);
     free_ring(loader->ring, loader->slots);
     clt_free(loader->indices);
     clt_free(loader->memory);
@@ -368,7 +373,7 @@ clt_status clt_loader_create(clt_loader **loader, const clt_dataset *dataset,
     l->batches = dataset->samples / o.batch + (!o.drop_last && dataset->samples % o.batch != 0);
     l->shuffle = o.shuffle;
     l->slots = o.prefetch + 1;
-    l->skip_broken = o.broken == CLT_BROKEN_SKIP;
+    l->on_broken = o.broken;
     l->n_threads = o.threads;
     l->position.seed = o.seed;
     l->threads = clt_calloc((size_t)o.threads, sizeof *l->threads);
@@ -419,6 +424,23 @@ static void wait_for_slot(clt_loader *loader, const slot *s) {
     if (began > 0) loader->waited += clt_seconds() - began;
 }
 
+/* Moves what is there together. */
+static void close_gaps(clt_loader *loader, slot *s) {
+    clt_batch *batch = &s->batch;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < batch->samples; i++) {
+        if (s->indices[i] == LEFT_OUT) continue;
+        for (int f = 0; f < batch->n_fields && kept < i; f++) {
+            size_t bytes = loader->dataset->fields[f].sample_bytes;
+            char *at = (char *)(uintptr_t)batch->fields[f].data;
+            memcpy(at + (size_t)kept * bytes, at + (size_t)i * bytes, bytes);
+        }
+        s->indices[kept++] = s->indices[i];
+    }
+    batch->samples = kept;
+    for (int f = 0; f < batch->n_fields; f++) batch->fields[f].shape.dims[0] = kept;
+}
+
 clt_status clt_loader_next(clt_loader *loader, clt_batch *batch) {
     if (!loader || !batch) return clt_fail(CLT_E_INVALID, "clt_loader_next: loader or batch is NULL");
     release_batch(loader);
@@ -435,6 +457,7 @@ clt_status clt_loader_next(clt_loader *loader, clt_batch *batch) {
         stop(loader);
         return clt_fail_again(status, s->detail ? s->detail : "");
     }
+    if (s->broken && loader->on_broken == CLT_BROKEN_LEAVE_OUT) close_gaps(loader, s);
     *batch = s->batch;
     loader->taken++;
     loader->broken += s->broken;

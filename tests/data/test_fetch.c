@@ -230,6 +230,7 @@ static void broken_samples_may_be_skipped(void **state) {
         }
         assert_int_equal(clt_loader_broken(loader), 5 + 4 + 3 + 2 + 1); /* 98 is five places before sample 0 */
         for (int i = 0; i < 3; i++) assert_int_equal(((const uint8_t *)batch.fields[1].data)[i], 0);
+        assert_int_equal(batch.indices[batch.samples - 1], 0);
         clt_loader_destroy(loader);
     }
     m.broken_from = 0;
@@ -240,6 +241,38 @@ static void broken_samples_may_be_skipped(void **state) {
     loader = load(d, (clt_loader_options){.batch = 1, .broken = CLT_BROKEN_SKIP});
     assert_status(clt_loader_next(loader, &(clt_batch){0}), CLT_E_NO_MEMORY); /* which is not the sample's fault */
     clt_loader_destroy(loader);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+/* Whatever threads and ranks there are: the samples that can be had, each once and in their order, with their own indices. */
+static void broken_samples_may_be_left_out(void **state) {
+    made m = {.broken_from = 18, .broken_to = 31, .status = CLT_E_IO, .bad_label = -1}; /* all of the third batch, and parts of its neighbours */
+    clt_dataset *d = create(&m);
+    for (int threads = 1; threads <= 4; threads++)
+        for (int ranks = 1; ranks <= 3; ranks++) {
+            int64_t seen = 0, broken = 0;
+            clt_loader *loaders[3];
+            clt_batch batch;
+            for (int r = 0; r < ranks; r++)
+                loaders[r] = load(d, (clt_loader_options){.batch = 10, .threads = threads, .broken = CLT_BROKEN_LEAVE_OUT, .rank = r, .ranks = ranks});
+            for (int b = 0; b < 11; b++)
+                for (int r = 0; r < ranks; r++) {
+                    assert_ok(clt_loader_next(loaders[r], &batch));
+                    for (int f = 0; f < 3; f++) assert_int_equal(batch.fields[f].shape.dims[0], batch.samples);
+                    for (int64_t i = 0; i < batch.samples; i++, seen++) {
+                        if (seen == m.broken_from) seen = m.broken_to;
+                        assert_int_equal(batch.indices[i], seen);
+                        assert_int_equal(((const uint8_t *)batch.fields[1].data)[i], seen);
+                    }
+                }
+            for (int r = 0; r < ranks; r++) {
+                broken += clt_loader_broken(loaders[r]);
+                clt_loader_destroy(loaders[r]);
+            }
+            assert_int_equal(seen, N);
+            assert_int_equal(broken, m.broken_to - m.broken_from);
+        }
     clt_dataset_destroy(d);
     (void)state;
 }
@@ -395,6 +428,7 @@ int main(void) {
         cmocka_unit_test(a_sample_that_cannot_be_had_stops),
         cmocka_unit_test(a_label_must_be_a_class),
         cmocka_unit_test(broken_samples_may_be_skipped),
+        cmocka_unit_test(broken_samples_may_be_left_out),
         cmocka_unit_test(splits_are_views),
         cmocka_unit_test(refuses_what_only_memory_can),
         cmocka_unit_test(is_standardized_as_it_is_fetched),
