@@ -152,7 +152,7 @@ static clt_status put_category(table *t, size_t column, int64_t line, const char
     clt_status status = clt_csv_features_text(feature, trim(text), x);
     if (status != CLT_E_RANGE) return status;
     if (feature->categories.fixed) snprintf(what, sizeof what, "a text that the model does not know: %s", clt_names_text(&feature->categories.names, names));
-    else snprintf(what, sizeof what, "one text more than %d: leave the column out with drop=%zu", CLT_CSV_MOST_CATEGORIES, column);
+    else snprintf(what, sizeof what, "one %s more than %d: leave the column out with drop=%zu", clt_csv_is_date(text) ? "date" : "text", CLT_CSV_MOST_CATEGORIES, column);
     return fail_field(t, CLT_E_RANGE, line, column, field, what);
 }
 

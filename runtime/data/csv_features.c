@@ -121,6 +121,32 @@ static clt_status find_fill(clt_csv_feature *f, int64_t i, const clt_csv_columns
     return CLT_OK;
 }
 
+bool clt_csv_is_date(const char *text) {
+    size_t digits[3];
+    char between = *text ? text[strspn(text, "0123456789")] : 0;
+    if (!between || !strchr("-/.", between)) return false;
+    for (int part = 0; part < 3; part++) {
+        digits[part] = strspn(text, "0123456789");
+        text += digits[part];
+        if (part < 2 && *text++ != between) return false;
+    }
+    if (*text && !((*text == ' ' || *text == 'T') && text[1] >= '0' && text[1] <= '9')) return false;
+    bool short_year = digits[0] == 2 && digits[1] == 2 && digits[2] == 2, first = digits[0] == 4, last = digits[2] == 4;
+    size_t most = CLT_MAX(CLT_MAX(first ? 0 : digits[0], digits[1]), last ? 0 : digits[2]), least = CLT_MIN(CLT_MIN(digits[0], digits[1]), digits[2]);
+    return short_year || (first != last && least > 0 && most <= 2);
+}
+
+/* As categories they would tell nothing of a date that was not there. */
+static clt_status check_dates(const clt_csv_feature *f, int64_t i, const clt_csv_columns *c) {
+    char name[CLT_SHOWN_TEXT], shown[CLT_SHOWN_TEXT];
+    if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || c->texts[c->columns[i]]) return CLT_OK;
+    for (int64_t k = 0; k < f->categories.names.n; k++)
+        if (!clt_csv_is_date(f->categories.names.items[k])) return CLT_OK;
+    clt_show(c->header[c->columns[i]], name);
+    return clt_fail(CLT_E_FORMAT, "%s: column %lld (%s) holds dates, such as \"%s\": leave it out with drop=%lld, write numbers in its place, or take each date as a category with texts=%lld",
+                    c->path, (long long)c->columns[i] + 1, name, clt_show(f->categories.names.items[0], shown), (long long)c->columns[i], (long long)c->columns[i]);
+}
+
 /* Identifiers are texts, too, of which nothing can be learned. */
 static clt_status check_categories(const clt_csv_feature *f, int64_t i, const clt_csv_columns *c, size_t rows) {
     enum { FEW = 10 };
@@ -261,6 +287,7 @@ clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_col
     int64_t elements = clt_csv_features_elements(features);
     if (rows == 0) return clt_fail(CLT_E_FORMAT, "%s: each line lacks a value", c->path);
     for (int64_t i = 0; i < features->n; i++) {
+        CLT_TRY(check_dates(&features->items[i], i, c));
         CLT_TRY(check_categories(&features->items[i], i, c, rows));
         if (features->fills) CLT_TRY(find_fill(&features->items[i], i, c));
     }
