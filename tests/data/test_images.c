@@ -372,6 +372,16 @@ static void refuses_bad_folders(void **state) {
         assert_detail(bad[i].words);
         unlink(path);
     }
+    snprintf(path, sizeof path, "%s/dog/pipe.png", root);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_status(clt_dataset_image_folder(&d, root, NULL), CLT_E_FORMAT);
+    assert_detail("dog/pipe.png: named as an image, but no regular file");
+    unlink(path);
+    snprintf(path, sizeof path, "%s/dog/pipe", root); /* which is no image's name */
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_ok(clt_dataset_image_folder(&d, root, NULL));
+    clt_dataset_destroy(d);
+    unlink(path);
     snprintf(path, sizeof path, "deep");
     make_folder(path);
     for (int i = 0; i < 40; i++) strcat(path, "/d"), make_folder(path);

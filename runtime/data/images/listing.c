@@ -58,14 +58,26 @@ static clt_status check_link(const char *root, const char *path, struct stat *fa
     return folder ? clt_fail(CLT_E_FORMAT, "%s: %s: a link to a folder; put the folder itself there", root, shown) : CLT_OK;
 }
 
+static bool is_image(const char *name) {
+    static const char *const ends[] = {".jpg", ".jpeg", ".png"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t end = strlen(ends[i]);
+        if (length > end && !strcasecmp(name + length - end, ends[i])) return true;
+    }
+    return false;
+}
+
 static clt_status look_at(const char *root, const char *folder, const char *name, entries *e) {
     clt_text path = {0};
     struct stat facts;
+    char shown[CLT_SHOWN_TEXT];
     clt_text_add(&path, "%s/%s", folder, name);
     clt_status status = path.status;
-    if (status == CLT_OK && lstat(path.data, &facts) != 0) status = clt_fail(CLT_E_IO, "%s: %s", path.data, strerror(errno));
+    if (status == CLT_OK && lstat(path.data, &facts) != 0) status = clt_fail(CLT_E_IO, "%s: %s: %s", root, clt_show(path.data + strlen(root) + 1, shown), strerror(errno));
     if (status == CLT_OK && S_ISLNK(facts.st_mode)) status = check_link(root, path.data, &facts);
     if (status == CLT_OK && (S_ISDIR(facts.st_mode) || S_ISREG(facts.st_mode))) status = add_entry(e, name, S_ISDIR(facts.st_mode));
+    else if (status == CLT_OK && is_image(name)) status = clt_fail(CLT_E_FORMAT, "%s: %s: named as an image, but no regular file", root, clt_show(path.data + strlen(root) + 1, shown));
     clt_text_free(&path);
     return status;
 }
@@ -86,16 +98,6 @@ static clt_status read_entries(const char *root, const char *folder, entries *e)
 }
 
 /* ---- the files of a class ---- */
-
-static bool is_image(const char *name) {
-    static const char *const ends[] = {".jpg", ".jpeg", ".png"};
-    size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        size_t end = strlen(ends[i]);
-        if (length > end && !strcasecmp(name + length - end, ends[i])) return true;
-    }
-    return false;
-}
 
 static clt_status add_file(clt_listing *l, const char *folder, const char *name, int32_t label) {
     CLT_TRY(clt_grow(&l->files, &l->capacity, l->n, sizeof *l->files));

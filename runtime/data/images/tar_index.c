@@ -76,7 +76,10 @@ static clt_status read_header(walk *w, member *m, bool *there) {
     unsigned char block[BLOCK];
     uint64_t length = view_of(w)->length;
     *there = false;
-    if (w->at == length && w->at > 0) return CLT_OK; /* without the two blocks of zeros */
+    if (w->at == length && w->at > 0) {
+        clt_log_message(CLT_LOG_WARNING, "%s: the archive does not end with blocks of zeros: it may have been cut off", path_of(w));
+        return CLT_OK;
+    }
     if (length - w->at < BLOCK) return fail_at(w, w->at, "the archive ends within a header; is it a tar, and whole?");
     CLT_TRY(clt_file_view_read(view_of(w), path_of(w), w->at, block, BLOCK));
     if (is_zero(block)) return CLT_OK;
@@ -149,13 +152,13 @@ static clt_status end_sample(walk *w) {
 }
 
 static clt_status read_label(walk *w, const member *m) {
-    char text[MOST_LABEL + 1] = "", shown[CLT_SHOWN_TEXT];
+    char text[MOST_LABEL + 1] = "", shown[CLT_SHOWN_TEXT], name[CLT_SHOWN_TEXT];
     int64_t label = 0;
     if (m->bytes > 0 && m->bytes <= MOST_LABEL) CLT_TRY(clt_file_view_read(view_of(w), path_of(w), m->offset, text, (size_t)m->bytes));
     size_t digits = strspn(text, "0123456789");
     for (size_t i = 0; i < digits && label < INT32_MAX; i++) label = 10 * label + (text[i] - '0');
     if (!digits || text[digits + strspn(text + digits, " \t\r\n")] || label >= INT32_MAX)
-        return clt_fail(CLT_E_FORMAT, "%s: %s: '%s' is not a class: expected a whole number from 0", path_of(w), m->name, clt_show(text, shown));
+        return clt_fail(CLT_E_FORMAT, "%s: %s: '%s' is not a class: expected a whole number from 0", path_of(w), clt_show(m->name, name), clt_show(text, shown));
     w->sample.label = (int32_t)label;
     w->has_label = true;
     return CLT_OK;
