@@ -8,7 +8,8 @@
 
 #include <cltrain/cltrain.h>
 
-/* Of "W,W,...", one for each class, or "balanced": samples / (classes x samples of the class), as scikit-learn has it. *weights: to be freed.
+/* Of "W,W,...", one for each class, or "balanced": samples / (classes x samples of the class), as scikit-learn has it. Of numbers the
+ * mean over the training samples is made 1, which balanced ones have. *weights: to be freed.
  * Returns 0, or an exit code after saying what was expected. */
 int class_weights_find(float **weights, const char *text, const clt_dataset *train, int64_t classes);
 

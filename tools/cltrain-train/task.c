@@ -136,7 +136,8 @@ static int add_onnx(task *made, const char *path, int64_t batch, const task_fiel
 
 static clt_tensor *weighted_loss(const task *made, clt_tensor *truth, int64_t classes) {
     clt_array values = {CLT_F32, CLT_SHAPE(classes), (void *)(uintptr_t)made->class_weights};
-    return clt_cross_entropy_with(made->output, truth, (clt_cross_entropy_options){.weight = clt_constant(made->graph, "class_weights", &values)});
+    clt_cross_entropy_options apart = {.reduction = CLT_LOSS_NONE, .weight = clt_constant(made->graph, "class_weights", &values)};
+    return clt_mean(clt_cross_entropy_with(made->output, truth, apart), (clt_reduce_options){.n_axes = 0});
 }
 
 /* Of a sample that has a part of another one: a share of the loss of each label. */
