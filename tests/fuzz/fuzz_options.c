@@ -42,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (n && options_parse(into, n, words) == 0)
         FUZZ_CHECK(into->help || into->version || into->list_devices || ((into->model || into->from) && into->data));
     for (int i = 0; i < n; i++) fuzz_free(words[i]);
+    options_free(into);
     free(into);
     return 0;
 }

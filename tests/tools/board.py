@@ -69,7 +69,9 @@ def read(folder):
             for _, value in fields(event.get(5, b"")):
                 parts = dict(fields(value))
                 kind = next(k for k in (2, 4, 5, 8, 9) if k in parts)
-                found.setdefault(parts[1].decode(), {})[event.get(2, 0)] = kind, parts[kind]
+                values = found.setdefault(parts[1].decode(), {})
+                assert event.get(2, 0) not in values or not parts[1].startswith(b"test/"), (parts[1], "twice")
+                values[event.get(2, 0)] = kind, parts[kind]
     return found, len(files)
 
 
@@ -106,15 +108,15 @@ def check_classes():
 
 
 def check_graph(folder):
-    """The last file's network: each input of a node is a node, and layers are boxes."""
-    nodes, path = {}, sorted(glob.glob(os.path.join(folder, "events.out.tfevents.*")))[-1]
-    for record in records(path):
-        for number, value in fields(record):
-            if number == 4:
-                for kind, node in fields(value):
-                    if kind == 1:
-                        parts = list(fields(node))
-                        nodes[dict(parts)[1].decode()] = [v.decode() for k, v in parts if k == 3]
+    """The network, which is there once: each input of a node is a node, and layers are boxes."""
+    paths = glob.glob(os.path.join(folder, "events.out.tfevents.*"))
+    graphs = [value for path in paths for record in records(path) for number, value in fields(record) if number == 4]
+    assert len(graphs) == 1, len(graphs)
+    nodes = {}
+    for kind, node in fields(graphs[0]):
+        if kind == 1:
+            parts = list(fields(node))
+            nodes[dict(parts)[1].decode()] = [v.decode() for k, v in parts if k == 3]
     assert {"x", "y", "conv1/weight", "fc2/bias"} <= set(nodes), sorted(nodes)
     assert all(operand.split(":")[0] in nodes for operands in nodes.values() for operand in operands)
     assert any(name.startswith("conv1/conv2d_") and "conv1/weight" in operands for name, operands in nodes.items())

@@ -16,6 +16,18 @@ expect 0 "epoch 1/1" logistic --epochs=1 --config all.json --json
 "$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["model"] == "logistic" and o["momentum"] == 0.9, o' "$out" || fail "the command line does not go over the file"
 refuse "one MODEL expected" logistic mlp --config all.json
 
+# The log of a run has its options, and those of the file: it can be repeated.
+expect 0 "" --config all.json --epochs 3 --export first.safetensors --log run.jsonl
+echo '{"model": "linear"}' >all.json # which was changed since
+expect 0 "epoch 3/3" --config run.jsonl --export again.safetensors --log again.jsonl
+cmp -s first.safetensors again.safetensors || fail "a run that is repeated by its log gives other weights"
+"$python" -c 'import json, sys
+a, b = (json.loads(open(f"{n}.jsonl").readline())["config"] for n in ("run", "again"))
+assert a.pop("export") == "first.safetensors" and b.pop("export") == "again.safetensors" and a.pop("log") == "run.jsonl" and b.pop("log") == "again.jsonl"
+assert a == b and a["epochs"] == 3 and a["lr"] == 0.02 and a["nesterov"] is True and "device" not in a and "config" not in a, a' 2>why || fail "the options in a log: $(tail -n 1 why)"
+printf '{"event":"start",' >half.jsonl
+refuse "half.jsonl" --config half.jsonl
+
 # bad TEXT WORDS
 bad() {
     printf '%s' "$1" >bad.json

@@ -20,10 +20,12 @@ expect 0 "" gpt2:2/2/32 --data "text:$folder/text.txt,tokenizer=chars,context=16
 "$python" -c 'import sys; sys.exit(not 0.4 < float(sys.argv[1]) <= 1)' "$(value validation_accuracy)" || fail "an accuracy of $(value validation_accuracy)"
 
 # The same again from the checkpoint: nothing is left to train, and the loss is the same.
+"$python" -c 'import math, sys; a, b = map(float, sys.argv[1:]); sys.exit(abs(math.exp(a) / b - 1) > 1e-6)' "$(value validation_loss)" "$(value validation_perplexity)" || fail "perplexity is not exp(loss)"
 loss=$(value validation_loss)
 expect 0 "" gpt2:2/2/32 --data "text:$folder/text.txt,tokenizer=chars,context=16" --steps 60 --lr 3e-3 --json --resume "$folder/model.safetensors"
 [ "$(value validation_loss)" = "$loss" ] || fail "a resumed model's loss is $(value validation_loss), not $loss"
 
+expect 0 "" gpt2:1/1/8 --data "text:$folder/text.txt,context=8" --epochs 2 --patience 2 --monitor perplexity
 expect 0 "validation samples" gpt2:1/1/8 --data "text:$folder/text.txt,context=8" --steps 2
 says "validation   loss"
 

@@ -55,6 +55,20 @@ refuse "--monitor f1: there is none" linear --data csv:numbers.csv,regression=1 
 refuse "--monitor needs --patience" mlp --data digits --monitor f1
 refuse "--monitor 'f2'" mlp --data digits --monitor f2 --patience 1
 
+# The best weights of a run that is gone on with are there, or missed.
+# shellcheck disable=SC2086
+{
+    best="$rare --monitor f1 --patience 30 --seed 5"
+    expect 0 "" $best --stop-after 20 --save half.safetensors --export kept.safetensors --json
+    cp kept.safetensors kept.before
+    expect 0 "" $best --epochs 21 --save half.safetensors --export kept.safetensors --resume auto
+    rm -f kept.safetensors
+    expect 0 "" $best --epochs 22 --save half.safetensors --export kept.safetensors --resume auto --json
+    [ -e kept.safetensors ] || grep -q "kept.safetensors is not written: epoch" "$err" || fail "no word of weights that are not there"
+}
+expect 0 "" mlp:8 --data csv:rare.csv,label=kind --epochs 2 --patience 2 --monitor calibration_error --json
+json "$out" 'o["best_calibration_error"] >= 0'
+
 # ---- which samples are held out ----
 
 for seed in 1 2 3 4 5; do
@@ -64,6 +78,12 @@ done
 
 expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 1 --fold 2/6 --stratify --json
 json "$out" 'o["test_samples"] == 100 and o["train_samples"] == 500'
+# A model that has seen them is not tested on them.
+expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 1 --fold 2/6 --stratify --save fold.safetensors
+expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 2 --fold 2/6 --stratify --resume fold.safetensors
+expect 2 "fold.safetensors was trained with another split of the data: --fold 2/6 --stratify, not --fold 3/6 --stratify" \
+    logistic --data csv:rare.csv,label=kind --epochs 2 --fold 3/6 --stratify --resume fold.safetensors
+expect 2 "another split of the data: --fold 2/6 --stratify, not --fold 2/6" logistic --data csv:rare.csv,label=kind --fold 2/6 --evaluate fold.safetensors
 refuse "--fold '6/5': expected I/K" logistic --data csv:rare.csv,label=kind --fold 6/5
 for fold in 0/5 1/1 1 /5 1/ x/5 1/5x; do refuse "--fold '$fold': expected I/K" logistic --data digits --fold $fold; done
 
@@ -146,6 +166,14 @@ recall() {
     expect 0 "" $weights --class-weights 1,1 --export ones.safetensors
     expect 0 "" $weights --export none.safetensors
     cmp -s ones.safetensors none.safetensors || fail "weights of 1 change the result"
+    # Only their ratio counts; and neither a test's batch nor ranks change a loss.
+    expect 0 "" $weights --class-weights 2,6 --json=wide.json
+    expect 0 "" $weights --class-weights 1,3 --accumulate 2 --batch 16 --json=split.json --export split.safetensors
+    "$(dirname "$program")/cltrain-run" -q -n 2 -- "$program" $weights --class-weights 1,3 --batch 16 --json=ranks.json >"$out" 2>"$err" || fail "class weights of two ranks"
+    "$python" -c 'import json
+a, b, c = (json.load(open(f"{n}.json")) for n in ("wide", "split", "ranks"))
+for key in ("train_loss", "test_loss"): assert abs(a[key] - b[key]) < 1e-5 > abs(a[key] - c[key]), (key, a[key], b[key], c[key])' 2>why || fail "class weights: $(tail -n 1 why)"
+    refuse "the classes of all training samples have the weight 0" $weights --class-weights 0,0
     refuse "--class-weights '1': expected balanced, or 2 numbers" $weights --class-weights 1
     refuse "--class-weights '1,2,3': expected balanced, or 2 numbers" $weights --class-weights 1,2,3
     refuse "--class-weights '1,-2'" $weights --class-weights 1,-2

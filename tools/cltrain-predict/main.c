@@ -8,6 +8,7 @@
 #include <cltrain/cltrain.h>
 
 #include "tools/cltrain-train/options.h"
+#include "tools/cltrain-train/option_table.h"
 #include "tools/cltrain-train/predict.h"
 #include "tools/common/help.h"
 #include "tools/common/message.h"
@@ -36,6 +37,8 @@ static const option_row rows[] = {
              "for each image in it; csv: and npy: as of cltrain-train; required"},
     {OPTION_FLAG, 't', "test", NULL, AT(test), .aliases = "evaluate",
      .help = "the data are labelled: loss, accuracy, F1 and others, in the\nplace of predictions"},
+    {OPTION_CHOICE, 0, "broken-samples", "NAME", AT(all.broken_samples), .choices = broken_names,
+     .help = "images that cannot be read: stop, or skip: they are left out and\ncounted, NaN in an array (default stop)"},
     {OPTION_HEADING, .help = "Device and output:"},
     {OPTION_TEXT, 0, "device", "NAME", AT(all.device), .help = "as cltrain-train has it (default: $CLTRAIN_DEVICE, else the best)"},
     {OPTION_TEXT, 'o', "output", "FILE", AT(all.output), .help = "FILE.csv: a table; FILE.npy: an array (default: stdout)"},

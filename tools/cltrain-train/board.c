@@ -1,5 +1,6 @@
 #include "board.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,9 @@ typedef struct grid {
 struct board {
     clt_events *events;
     bool broken;
+    bool goes_on; /* the folder has the events of an earlier run, whose graph it shows */
+    const char *tested; /* the part whose metrics were told last, and the step */
+    int64_t tested_at;
     grid mistakes;
     float *scores;  /* [n, curves] */
     uint8_t *labels; /* [n, curves]: whether it is of the class */
@@ -44,8 +48,17 @@ static void put(board *b, const char *part, const char *name, int64_t step, doub
     check(b, clt_events_scalar(b->events, tag, step, value));
 }
 
+static bool has_events(const char *folder) {
+    DIR *dir = opendir(folder);
+    bool found = false;
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) found = strncmp(entry->d_name, "events.out.tfevents", 19) == 0;
+    if (dir) closedir(dir);
+    return found;
+}
+
 board *board_open(const char *folder) {
     board *b = calloc(1, sizeof *b);
+    if (b) b->goes_on = has_events(folder);
     if (b && clt_events_open(&b->events, folder) >= 0) return b;
     if (b) library_error(CLT_E_IO, "--tensorboard");
     else run_error("no memory for --tensorboard");
@@ -129,7 +142,7 @@ void board_start(board *b, const report *r, const data_parts *data, const clt_te
     snprintf(second, sizeof second, "%s/%s", r->held_out, r->classification ? "accuracy" : "mse");
     const char *metrics[] = {loss, second};
     check(b, clt_events_hparams(b->events, all, sizeof all / sizeof *all, metrics, 2));
-    check(b, clt_events_graph(b->events, network));
+    if (!b->goes_on || !r->steps) check(b, clt_events_graph(b->events, network));
     put_samples(b, data->test);
 }
 
@@ -138,9 +151,19 @@ static void put_metrics(board *b, const char *part, int64_t step, const clt_metr
     put(b, part, classification ? "accuracy" : "mse", step, classification ? m->accuracy : m->mse);
 }
 
-void board_progress(board *b, int64_t step, double lr, const clt_metrics *train, bool classification, double rate) {
+/* Once a step and part. */
+static void put_test(board *b, const report *r) {
+    if (b->tested == r->held_out && b->tested_at == r->steps) return;
+    b->tested = r->held_out;
+    b->tested_at = r->steps;
+    put_metrics(b, r->held_out, r->steps, &r->test, r->classification);
+    if (r->tokens) put(b, r->held_out, "perplexity", r->steps, exp(r->test.loss));
+}
+
+void board_progress(board *b, const report *r, double lr, const clt_metrics *train, double rate) {
+    int64_t step = r->steps;
     if (!b) return;
-    put_metrics(b, "train", step, train, classification);
+    put_metrics(b, "train", step, train, r->classification);
     put(b, "", "lr", step, lr);
     put(b, "", "samples_per_second", step, rate);
 }
@@ -166,8 +189,8 @@ void board_epoch(board *b, const report *r, double lr, clt_trainer *trainer, con
     clt_shape shape;
     const char *name;
     if (!b) return;
-    board_progress(b, r->steps, lr, &r->train, r->classification, r->samples_per_second);
-    put_metrics(b, r->held_out, r->steps, &r->test, r->classification);
+    board_progress(b, r, lr, &r->train, r->samples_per_second);
+    put_test(b, r);
     put(b, "", "epoch_seconds", r->steps, r->epoch_seconds);
     for (int64_t i = 0; (name = clt_graph_parameter(graph, i, &shape)) && !b->broken; i++) {
         put_histogram(b, "weights", name, r->steps, trainer, clt_trainer_get, (size_t)clt_shape_elements(&shape));
@@ -176,7 +199,7 @@ void board_epoch(board *b, const report *r, double lr, clt_trainer *trainer, con
 }
 
 void board_test(board *b, const report *r) {
-    if (b) put_metrics(b, r->held_out, r->steps, &r->test, r->classification);
+    if (b) put_test(b, r);
 }
 
 /* ---- the last test ---- */
@@ -239,7 +262,7 @@ void board_end(board *b, const report *r, const clt_preprocessing *p, bool succe
         double value;
     } all[] = {{"precision", s->precision}, {"recall", s->recall}, {"f1", s->f1}, {"auc", s->auc}, {"average_precision", s->average_precision}, {"top5", s->top5},
                {"calibration_error", s->calibration_error}, {"mae", s->mae}, {"r2", s->r2}};
-    put_metrics(b, r->held_out, r->steps, &r->test, r->classification);
+    put_test(b, r);
     for (size_t i = 0; s->samples && i < sizeof all / sizeof *all; i++) put(b, r->held_out, all[i].name, r->steps, all[i].value);
     put(b, "", "peak_device_bytes", r->steps, (double)r->peak_device_bytes);
     put_grid(b, &b->mistakes, "mistakes", r->steps);

@@ -15,7 +15,7 @@ board *board_open(const char *folder);
 
 /* The run's options, the network, and some samples of the test where they are images. */
 void board_start(board *board, const report *report, const data_parts *data, const clt_tensor *network);
-void board_progress(board *board, int64_t step, double lr, const clt_metrics *train, bool classification, double samples_per_second);
+void board_progress(board *board, const report *report, double lr, const clt_metrics *train, double samples_per_second);
 /* Metrics, and how weights and gradients are distributed: of each parameter a million values at most. */
 void board_epoch(board *board, const report *report, double lr, clt_trainer *trainer, const clt_graph *graph);
 /* Of --test-every. */

@@ -56,6 +56,30 @@ static char *argument_of(const char *key, const json_t *value, const char **why)
     return argument;
 }
 
+static json_t *value_of(const option_row *row, const void *read) {
+    const void *field = (const char *)read + row->offset;
+    switch (row->kind) {
+    case OPTION_FLAG: return json_boolean(*(const bool *)field);
+    case OPTION_COUNTER: return json_true();
+    case OPTION_WHOLE:
+    case OPTION_SEED: return json_integer(*(const int64_t *)field);
+    case OPTION_CHOICE: return json_string(row->choices[*(const int *)field]);
+    case OPTION_TEXT:
+    case OPTION_OPTIONAL: return json_string(*(const char *const *)field); /* NULL, which is left out: it is no UTF-8 */
+    default: return json_real(*(const double *)field);
+    }
+}
+
+json_t *config_write(const options *given) {
+    options none = options_standard();
+    json_t *object = json_object();
+    for (int i = 0; i < option_row_count; i++) {
+        const option_row *row = &option_rows[i];
+        if (row->kind != OPTION_HEADING && strcmp(row->name, "config") != 0 && option_given(row, given, &none)) json_object_set_new(object, row->name, value_of(row, given));
+    }
+    return object;
+}
+
 static int take_none(void *into, const char *text) {
     (void)into;
     return usage_error("--config: '%s' is no option", text);
@@ -82,14 +106,28 @@ static int read_all(options *into, const char *path, json_t *root) {
     return 0;
 }
 
+/* The options of a run, which the first line of its log has. NULL: it is no log. */
+static json_t *load_log(const char *path) {
+    static const char begin[] = "{\"event\":\"start\",";
+    char found[sizeof begin - 1];
+    FILE *file = fopen(path, "r");
+    bool is_log = file && fread(found, 1, sizeof found, file) == sizeof found && !memcmp(found, begin, sizeof found);
+    json_t *start = is_log && fseek(file, 0, SEEK_SET) == 0 ? json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    json_t *config = json_incref(json_object_get(start, "config"));
+    json_decref(start);
+    if (file) fclose(file);
+    return config;
+}
+
 int config_read(options *into, int argc, char **argv) {
     json_error_t error;
     struct stat facts;
     const char *path = find_file(argc, argv);
     if (!path) return 0;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) return usage_error("--config: %s is not a regular file", path);
-    if (stat(path, &facts) == 0 && facts.st_size > MOST_BYTES) return usage_error("--config: %s is larger than 1 MiB", path);
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = load_log(path);
+    if (!root && stat(path, &facts) == 0 && facts.st_size > MOST_BYTES) return usage_error("--config: %s is larger than 1 MiB", path);
+    if (!root) root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!root && error.line < 1) return usage_error("--config: %s", error.text);
     if (!root) return usage_error("--config: %s, line %d: %s", path, error.line, error.text);
     int code = read_all(into, path, root);

@@ -262,7 +262,7 @@ static int check_finite(const clt_dataset *data, int field, const char *path) {
 }
 
 static int open_npy(data_parts *parts, const data_spec *spec) {
-    bool stream = wants_stream(spec, spec->path, memory_bytes() / 2);
+    bool stream = wants_stream(spec, spec->path, memory_bytes() / 4);
     clt_status status = (stream ? clt_dataset_npy_stream : clt_dataset_npy)(&parts->train, spec->path, spec->path_y);
     if (status < 0) return library_error(status, "--data");
     if (stream) message_line("%s is read batch by batch.", spec->path);

@@ -43,7 +43,7 @@ const char data_spec_help[] =
     "                                         images are [samples, channels, height, width]; nhwc:\n"
     "                                         [samples, height, width, channels] (PIL, OpenCV, Keras);\n"
     "                                         stream=1 leaves them in their files (default: what is\n"
-    "                                         larger than half of the memory)\n"
+    "                                         larger than a quarter of the memory)\n"
     "  text:FILE[,tokenizer=bytes|chars|gpt2|TOKENIZER.json][,context=N]\n"
     "                                         a language model's text, its last tenth for validation;\n"
     "                                         gpt2: a file of tokens as llm.c writes them; N tokens a\n"

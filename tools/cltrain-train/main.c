@@ -67,6 +67,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .device = clt_device_get_info(device),
         .preprocessing = data->preprocessing,
         .classification = made->classification,
+        .tokens = data->vocabulary > 0,
         .standardized = data->standardized,
         .parameters = clt_graph_parameter_count(made->graph),
         .train_samples = clt_dataset_samples(data->train),
@@ -154,18 +155,23 @@ static int train(options *given) {
     return code;
 }
 
+static int do_as_given(options *given, char **argv) {
+    message_start(given->quiet ? -1 : given->verbose);
+    int code = given->help || given->version ? 0 : look_for_devices(argv);
+    if (code) return code;
+    if (given->list_devices) return devices_print(given->json);
+    if (!given->help && !given->version) return given->predict || given->test ? predict_run(given) : train(given);
+    if (given->help) options_print_help(stdout);
+    else printf(PROGRAM " %s\n", clt_version());
+    return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+}
+
 int main(int argc, char **argv) {
     streams_keep();
     signals_look();
     options given;
     int code = options_parse(&given, argc, argv);
-    if (code) return code;
-    message_start(given.quiet ? -1 : given.verbose);
-    if (!given.help && !given.version) code = look_for_devices(argv);
-    if (code) return code;
-    if (given.list_devices) return devices_print(given.json);
-    if (!given.help && !given.version) return given.predict || given.test ? predict_run(&given) : train(&given);
-    if (given.help) options_print_help(stdout);
-    else printf(PROGRAM " %s\n", clt_version());
-    return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+    if (!code) code = do_as_given(&given, argv);
+    options_free(&given);
+    return code;
 }

@@ -14,7 +14,7 @@ static const char *const nonfinite[] = {"ignore", "skip", "stop", NULL};
 
 static const char *const failures[] = {"stop", "shrink", NULL}; /* in the order of ON_FAILURE_… */
 
-static const char *const broken[] = {"stop", "skip", NULL}; /* in the order of clt_broken */
+const char *const broken_names[] = {"stop", "skip", NULL}; /* in the order of BROKEN_… */
 
 static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
 
@@ -23,7 +23,8 @@ const option_row option_rows[] = {
     {OPTION_TEXT, 'm', "model", "MODEL", AT(model), .help = "the same as the word MODEL"},
     {OPTION_TEXT, 0, "config", "FILE", AT(config),
      .help = "options in a JSON object, by their long names: {\"lr\": 0.01,\n"
-             "\"nesterov\": true}; those of the command line go over them"},
+             "\"nesterov\": true}, or the --log of a run that is to be repeated;\n"
+             "those of the command line go over them"},
     {OPTION_TEXT, 'd', "data", "SPEC", AT(data), .help = "what to train on; required, see below"},
     {OPTION_FLAG, 0, "no-standardize", NULL, AT(no_standardize),
      .help = "csv, npy: leave features, and numbers to predict, as they are\n"
@@ -32,9 +33,10 @@ const option_row option_rows[] = {
 
     {OPTION_WHOLE, 0, "data-threads", "N", AT(data_threads), .low = 1, .aliases = "workers num-workers",
      .help = "that decode images (default: processors, 8 at most)"},
-    {OPTION_CHOICE, 0, "broken-samples", "NAME", AT(broken_samples), .choices = broken,
-     .help = "images that cannot be read: stop, or skip: the next one takes the\n"
-             "place of each, and they are counted (default stop)"},
+    {OPTION_CHOICE, 0, "broken-samples", "NAME", AT(broken_samples), .choices = broken_names,
+     .help = "images that cannot be read: stop, or skip: in training the next one\n"
+             "takes the place of each, tests are without them, and both are\n"
+             "counted (default stop)"},
 
     {OPTION_FLAG, 0, "stratify", NULL, AT(stratify),
      .help = "what is held out has of each class as large a share as the whole"},
@@ -65,8 +67,9 @@ const option_row option_rows[] = {
     {OPTION_WHOLE, 0, "test-every", "N", AT(test_every), .low = 1, .aliases = "eval-every eval-steps",
      .help = "test after every N updates, besides the end of an epoch"},
     {OPTION_CHOICE, 0, "monitor", "NAME", AT(monitor), .choices = scores_monitored,
-     .help = "what is better: loss, accuracy, precision, recall, f1, auc,\n"
-             "average_precision, top5, mse, mae or r2 (default: loss)"},
+     .help = "what is better: loss, accuracy, perplexity, precision, recall, f1,\n"
+             "auc, average_precision, top5, calibration_error, mse, mae or r2\n"
+             "(default: loss)"},
     {OPTION_WHOLE, 'b', "batch", "N", AT(batch), .low = 1, .aliases = "batch-size",
      .help = "samples a step; of several ranks, each one's (default: see\n"
              "below)"},
@@ -117,8 +120,9 @@ const option_row option_rows[] = {
     {OPTION_TEXT, 0, "memory-limit", "SIZE", AT(memory_limit),
      .help = "of the device, such as 2G or 512M: no more is taken"},
     {OPTION_TEXT, 0, "class-weights", "W,W,...", AT(class_weights),
-     .help = "by which the loss of each class is multiplied; balanced: by how\n"
-             "rare it is, in training and in the test's loss"},
+     .help = "by which the loss of each class is multiplied, in training and in\n"
+             "tests; their mean over the training samples is made 1; balanced:\n"
+             "by how rare each class is"},
     {OPTION_CHOICE, 0, "loss", "NAME", AT(loss), .choices = loss_names,
      .help = "cross_entropy of labels, mse of numbers; the data tell which, and\nanother one is refused"},
     {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizer_names, .aliases = "optim opt",

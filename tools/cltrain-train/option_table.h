@@ -9,5 +9,7 @@
 extern const option_row option_rows[];
 extern const int option_row_count;
 
+/* Of choices. */
+extern const char *const broken_names[];
 
 #endif

@@ -79,7 +79,7 @@ static const options standard = {
 };
 
 static bool is_of_training(const option_row *row) {
-    static const char *const others[] = {"model", "device", "list-devices", "from", "predict", "output", "test", "json", "quiet", "verbose", "help", "version"};
+    static const char *const others[] = {"model", "device", "list-devices", "broken-samples", "from", "predict", "output", "test", "json", "quiet", "verbose", "help", "version"};
     for (size_t i = 0; row->kind != OPTION_HEADING && i < sizeof others / sizeof *others; i++)
         if (strcmp(row->name, others[i]) == 0) return false;
     return row->kind != OPTION_HEADING;
@@ -87,6 +87,10 @@ static bool is_of_training(const option_row *row) {
 
 int options_monitor(const options *given) {
     return given->monitor == OPTION_UNSET ? MONITOR_LOSS : given->monitor;
+}
+
+bool options_skip_broken(const options *given) {
+    return given->broken_samples == BROKEN_SKIP;
 }
 
 bool options_mix(const options *given) {
@@ -229,5 +233,11 @@ int options_parse(options *into, int argc, char **argv) {
     if (into->model_word) into->model = into->model_word;
     if (!into->model) into->model = model;
     if (code || into->help || into->version || into->list_devices) return code;
+    into->as_given = config_write(into);
     return check(into);
+}
+
+void options_free(options *given) {
+    json_decref(given->as_given);
+    given->as_given = NULL;
 }

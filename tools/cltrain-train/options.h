@@ -4,6 +4,7 @@
 #ifndef CLTRAIN_TRAIN_OPTIONS_H
 #define CLTRAIN_TRAIN_OPTIONS_H
 
+#include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@
 
 #define PROGRAM "cltrain-train"
 
+enum { BROKEN_STOP, BROKEN_SKIP };
 enum { ON_FAILURE_STOP, ON_FAILURE_SHRINK };
 
 /* Not given: whole numbers and choices have OPTION_UNSET, numbers NaN, texts NULL. */
@@ -26,13 +28,14 @@ typedef struct options {
     int argc; /* the command line */
     char **argv;
     const char *config; /* read before the others */
+    json_t *as_given;   /* these and the file's, as --config takes them */
     const char *model, *model_word; /* as --model, or the word, which is the same */
     model_spec model_spec;
     const char *data;
     data_spec data_spec;
     bool no_standardize;
     int64_t data_threads;
-    int broken_samples; /* clt_broken */
+    int broken_samples; /* BROKEN_STOP, BROKEN_SKIP, or OPTION_UNSET */
     bool stratify;
     const char *fold; /* "I/K" */
     bool balanced_sampling;
@@ -96,11 +99,15 @@ typedef struct options {
  * expected. With --help, --version or --list-devices MODEL and --data may be missing. `options`
  * must stay where it is. */
 int options_parse(options *options, int argc, char **argv);
+void options_free(options *options);
 
 /* Nothing given. */
 options options_standard(void);
 /* What --predict and --test need is there, and fits. Returns 0, or an exit code after saying what does not. */
 int options_check_use(options *given);
+
+/* --broken-samples skip. */
+bool options_skip_broken(const options *given);
 
 /* Whether samples are mixed with others. */
 bool options_mix(const options *given);

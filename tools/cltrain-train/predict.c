@@ -156,7 +156,8 @@ static int load(use *u) {
                  clt_device_get_info(u->device)->name);
     status = u->given->predict ? make_predictor(u) : make_tester(u);
     if (status < 0) return library_error(status, u->given->from_name);
-    clt_loader_options in_order = {.batch = BATCH < u->samples ? BATCH : u->samples, .threads = data_has_images(&u->given->data_spec) ? processors(8) : 1};
+    clt_loader_options in_order = {.batch = BATCH < u->samples ? BATCH : u->samples, .threads = data_has_images(&u->given->data_spec) ? processors(8) : 1,
+                                   .broken = options_skip_broken(u->given) ? CLT_BROKEN_LEAVE_OUT : CLT_BROKEN_STOP};
     status = clt_loader_create(&u->loader, u->data, &in_order);
     return status < 0 ? library_error(status, u->option) : 0;
 }
@@ -169,14 +170,15 @@ static int digits_needed(double mean, double deviation) {
     return more < PREDICT_F64_DIGITS - PREDICT_F32_DIGITS ? PREDICT_F32_DIGITS + (int)more : PREDICT_F64_DIGITS;
 }
 
-static int keep(use *u, int64_t first, const float *predicted, int64_t samples) {
+static int keep(use *u, const clt_batch *batch, const float *predicted) {
     double mean = clt_preprocessing_target_mean(u->trained_on), deviation = clt_preprocessing_target_deviation(u->trained_on);
-    for (int64_t i = 0; i < samples * u->width; i++) {
+    for (int64_t i = 0; i < batch->samples * u->width; i++) {
+        int64_t sample = batch->indices[i / u->width];
         double value = predicted[i] * deviation + mean;
         if (!isfinite((float)value))
             return run_error("%s: sample %lld (from 0) of %s: the model gives no number for it; are its values finite, and as large as those it was trained on?",
-                             u->option, (long long)(first + i / u->width), u->given->data);
-        u->values[first * u->width + i] = value;
+                             u->option, (long long)sample, u->given->data);
+        u->values[sample * u->width + i % u->width] = value;
     }
     return 0;
 }
@@ -187,10 +189,11 @@ static int compute(use *u) {
     float *predicted = calloc(BATCH, (size_t)u->width * sizeof *predicted);
     u->values = calloc((size_t)u->samples, (size_t)u->width * sizeof *u->values);
     if (!predicted || !u->values) code = run_error("no memory for %lld predictions", (long long)u->samples);
-    for (int64_t done = 0; !code && done < u->samples; done += batch.samples) {
-        clt_status status = clt_loader_next(u->loader, &batch);
-        if (status >= 0) status = clt_predictor_run(u->predictor, &batch, predicted, (size_t)(batch.samples * u->width));
-        code = status < 0 ? library_error(status, u->option) : keep(u, done, predicted, batch.samples);
+    for (int64_t i = 0; !code && i < u->samples * u->width; i++) u->values[i] = (double)NAN;
+    clt_status status = CLT_OK;
+    while (!code && (status = clt_loader_next(u->loader, &batch)) != CLT_END) {
+        if (status >= 0 && batch.samples) status = clt_predictor_run(u->predictor, &batch, predicted, (size_t)(batch.samples * u->width));
+        code = status < 0 ? library_error(status, u->option) : keep(u, &batch, predicted);
     }
     free(predicted);
     return code;
@@ -209,6 +212,7 @@ static int write_predictions(const use *u) {
     bool read_table = u->given->data_spec.source == DATA_CSV;
     FILE *file = path ? file_open_in_place(path, O_CREAT | O_TRUNC, &why) : stdout;
     if (!file) return run_error("--output: %s cannot be written: %s", path, why);
+    if (clt_loader_broken(u->loader)) warning("%s: %lld samples could not be read, and have no prediction", u->option, (long long)clt_loader_broken(u->loader));
     int digits = digits_needed(clt_preprocessing_target_mean(u->trained_on), clt_preprocessing_target_deviation(u->trained_on));
     predictions p = {u->trained_on, u->data, u->samples, u->width, u->values, digits};
     int code = wants_table(u) ? predict_write_table(&p, read_table ? &u->given->data_spec : NULL, file) : predict_write_array(&p, file);
@@ -223,11 +227,12 @@ static int evaluate(use *u, clt_metrics *metrics, clt_evaluation *scored) {
     clt_batch batch;
     clt_status status = scores_begin(&u->scores, clt_preprocessing_classes(u->trained_on) > 0, u->width, BATCH, u->trained_on);
     while (status >= 0 && (status = clt_loader_next(u->loader, &batch)) != CLT_END)
-        if (status >= 0) status = scores_add(&u->scores, u->trainer, &batch);
+        if (status >= 0 && batch.samples) status = scores_add(&u->scores, u->trainer, &batch);
     if (status >= 0) status = scores_result(&u->scores, NULL, scored);
     if (status >= 0) status = clt_trainer_eval_metrics(u->trainer, metrics, true);
-    report_as_read(metrics, u->trained_on);
     if (status < 0) return library_error(status, u->option);
+    if (!metrics->samples) return run_error("%s: none of the samples of %s could be read", u->option, u->given->data);
+    report_as_read(metrics, u->trained_on);
     if (isfinite(metrics->loss)) return 0;
     return run_error("%s: the loss on %s is not a number; are all values and weights finite, and as large as those that the model was trained on?", u->option, u->given->data);
 }
@@ -235,17 +240,24 @@ static int evaluate(use *u, clt_metrics *metrics, clt_evaluation *scored) {
 static int print_metrics(const use *u, const clt_metrics *m, const clt_evaluation *scored) {
     bool classes = clt_preprocessing_classes(u->trained_on) > 0;
     double second = classes ? m->accuracy : m->mse;
+    int64_t broken = clt_loader_broken(u->loader);
     if (u->given->json) {
         json_t *object = json_pack("{s:s, s:s, s:s, s:I, s:f, s:f}", "model", u->model, "from", u->given->from, "data", u->given->data, "test_samples",
                                    (json_int_t)m->samples, "test_loss", m->loss, classes ? "test_accuracy" : "test_mse", second);
+        int64_t *confusion = object ? scores_confusion(&u->scores, classes) : NULL;
         if (object) scores_put_json(object, "test", scored);
+        if (object && broken) json_object_set_new(object, "test_broken_samples", json_integer(broken));
+        if (object) scores_put_confusion(object, confusion, (int)u->width, u->trained_on);
+        free(confusion);
         int code = object ? document_write_at(object, u->given->json) : run_error("no memory for the result");
         json_decref(object);
         return code;
     } else {
         printf(classes ? "test loss %.6g, accuracy %.4f" : "test loss %.6g, mean squared error %.6g", m->loss, second);
         scores_print(stdout, scored);
-        printf(" of %lld samples\n", (long long)m->samples);
+        printf(" of %lld samples", (long long)m->samples);
+        if (broken) printf("; %lld could not be read", (long long)broken);
+        printf("\n");
     }
     return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
 }

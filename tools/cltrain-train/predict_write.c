@@ -1,5 +1,6 @@
 #include "predict_write.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -158,6 +159,7 @@ static int write_alone(const predictions *p, FILE *file) {
     if (named) fputs("file", file);
     put_header(p, named ? "file" : NULL, file, ',');
     for (int64_t i = 0; i < p->samples; i++) {
+        if (isnan(p->values[i * p->width])) continue;
         if (named) put_field(file, "", clt_dataset_sample_name(p->data, i), ',');
         put_prediction(p, i, !named, file, ',');
     }

@@ -16,7 +16,7 @@ typedef struct predictions {
     const clt_preprocessing *trained_on;
     const clt_dataset *data; /* samples that have names get them in the first column of a table */
     int64_t samples, width;
-    const double *values;
+    const double *values; /* NaN: of a sample that could not be read; it is left out of a table */
     int digits; /* that tell them apart: PREDICT_F32_DIGITS, or more where they are far from 0 */
 } predictions;
 

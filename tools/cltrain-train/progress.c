@@ -94,22 +94,6 @@ static void loss_text(double loss, char text[32]) {
     snprintf(text, 32, fabs(loss) < 1e6 ? "%.4f" : "%.4g", loss);
 }
 
-void progress_show(progress *p, int64_t epoch, int64_t step, int64_t skipped, double loss, double samples_per_second) {
-    char place[64], figures[160], left[32], told[32], without[48] = "";
-    double now = now_seconds(), fraction = fraction_done(p, step);
-    p->next_look = now + p->interval;
-    if (message_quiet() || (!p->terminal && now < p->next_line)) return;
-    p->next_line = now + LINE_SECONDS;
-    place_text(p, epoch, step, place, sizeof place);
-    progress_time_text(seconds_left(p, step, now), left, sizeof left);
-    if (skipped) snprintf(without, sizeof without, ", %lld skipped", (long long)skipped);
-    loss_text(loss, told);
-    snprintf(figures, sizeof figures, " loss %s%s  %.*f samples/s  %s left", told, without,
-             samples_per_second < 100, samples_per_second, left);
-    if (p->terminal) show_bar(place, figures, fraction);
-    else message_line("%s %3.0f%% %s", place, floor(100 * fraction), figures);
-}
-
 /* "loss" and "test" stand for the loss of the one and the other part. Whole lines are to fit 80 columns. */
 static void metrics_text(const char *part, const clt_metrics *metrics, bool classification,
                          char *text, size_t bytes) {
@@ -120,6 +104,31 @@ static void metrics_text(const char *part, const clt_metrics *metrics, bool clas
     /* A regression's loss is its mean squared error. */
     if (classification) snprintf(text, bytes, "  %s %s acc %.4f", part, told, metrics->accuracy);
     else snprintf(text, bytes, "  %s %.6g", part, metrics->loss);
+}
+
+/* ", scale 65536, 3 skipped" of f16. */
+static void steps_text(const report *r, char *text, size_t bytes) {
+    bool scaled = r->options->precision == CLT_PRECISION_F16;
+    size_t used = scaled ? (size_t)snprintf(text, bytes, ", scale %g", (double)r->loss_scale) : 0;
+    text[used] = 0;
+    if (r->skipped) snprintf(text + used, bytes - used, ", %lld skipped", (long long)r->skipped);
+}
+
+void progress_show(progress *p, const report *r, const clt_metrics *train, double samples_per_second) {
+    char place[64], figures[256], left[32], told[96], steps[80];
+    int64_t step = r->steps;
+    double now = now_seconds(), fraction = fraction_done(p, step);
+    p->next_look = now + p->interval;
+    if (message_quiet() || (!p->terminal && now < p->next_line)) return;
+    p->next_line = now + LINE_SECONDS;
+    place_text(p, r->epochs + 1, step, place, sizeof place);
+    progress_time_text(seconds_left(p, step, now), left, sizeof left);
+    steps_text(r, steps, sizeof steps);
+    metrics_text("loss", train, r->classification, told, sizeof told);
+    snprintf(figures, sizeof figures, "%s%s  %.*f samples/s  %.0f MiB  %s left", told, steps, samples_per_second < 100, samples_per_second,
+             (double)r->peak_device_bytes / (1024 * 1024), left);
+    if (p->terminal) show_bar(place, figures, fraction);
+    else message_line("%s %3.0f%% %s", place, floor(100 * fraction), figures);
 }
 
 static void test_text(const report *r, char *text, size_t bytes) {

@@ -27,9 +27,8 @@ void progress_settle(progress *progress, int64_t step);
 /* Is it time for a look at the metrics? Looks wait for the device: a few a second at most. */
 bool progress_due(const progress *progress);
 
-/* Shows a look and sets the time of the next. */
-void progress_show(progress *progress, int64_t epoch, int64_t step, int64_t skipped, double loss,
-                   double samples_per_second);
+/* Shows a look and sets the time of the next; `train`: of the epoch so far. */
+void progress_show(progress *progress, const report *report, const clt_metrics *train, double samples_per_second);
 
 /* An epoch's line, which stays. */
 void progress_epoch(const progress *progress, const report *report);

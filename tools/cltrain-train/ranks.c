@@ -79,6 +79,18 @@ clt_status ranks_tell(const ranks *r, double *values) {
     return ranks_gather(r, values, sizeof *values);
 }
 
+clt_status ranks_sum(const ranks *r, int64_t *value) {
+    if (!r->comm) return CLT_OK;
+    int64_t *all = calloc((size_t)r->size, sizeof *all);
+    if (!all) return CLT_E_NO_MEMORY;
+    all[r->rank] = *value;
+    clt_status status = ranks_gather(r, all, sizeof *all);
+    *value = 0;
+    for (int i = 0; i < r->size; i++) *value += all[i];
+    free(all);
+    return status;
+}
+
 bool ranks_lost_one(const ranks *r, clt_status status) {
     return r->comm && (status == CLT_E_PEER || status == CLT_E_ABORTED || status == CLT_E_NETWORK || status == CLT_E_TIMEOUT) &&
            clt_comm_state(r->comm) < 0;

@@ -34,6 +34,8 @@ uint64_t ranks_bytes_sent(const ranks *r);
 
 /* Each of n values becomes the largest that a rank has. */
 clt_status ranks_max(const ranks *r, int32_t *values, int n);
+/* What all of them have together. */
+clt_status ranks_sum(const ranks *r, int64_t *value);
 /* all: `bytes` of each rank, one after the other, of which the own are given. */
 clt_status ranks_gather(const ranks *r, void *all, size_t bytes);
 /* values[i] becomes what rank i has as values[its own rank]. */

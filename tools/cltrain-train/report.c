@@ -62,12 +62,20 @@ static void set_text(json_t *object, const char *key, const char *value) {
 }
 
 static void set_metrics(json_t *object, const char *part, const clt_metrics *metrics,
-                        bool classification) {
+                        const report *r) {
     char key[32];
     snprintf(key, sizeof key, "%s_loss", part);
     set_real(object, key, metrics->loss);
-    snprintf(key, sizeof key, "%s_%s", part, classification ? "accuracy" : "mse");
-    set_real(object, key, classification ? metrics->accuracy : metrics->mse);
+    snprintf(key, sizeof key, "%s_%s", part, r->classification ? "accuracy" : "mse");
+    set_real(object, key, r->classification ? metrics->accuracy : metrics->mse);
+    snprintf(key, sizeof key, "%s_perplexity", part);
+    if (r->tokens) set_real(object, key, exp(metrics->loss));
+}
+
+static void put_of_part(json_t *object, const char *part, const char *name, int64_t value) {
+    char key[48];
+    snprintf(key, sizeof key, "%s_%s", part, name);
+    set_whole(object, key, value);
 }
 
 /* Of several: those that began, and how they share a batch. */
@@ -132,22 +140,6 @@ static void set_setup(json_t *object, const report *r) {
     set_text(object, "version", clt_version());
 }
 
-/* Rows are what samples are, columns what they were taken for; and the classes' names, if they have any. */
-static void set_confusion(json_t *object, const report *r) {
-    json_t *rows = json_array(), *names = json_array();
-    const char *name;
-    for (int i = 0; r->confusion && i < r->classes; i++) {
-        json_t *row = json_array();
-        for (int k = 0; k < r->classes; k++) json_array_append_new(row, json_integer(r->confusion[i * r->classes + k]));
-        json_array_append_new(rows, row);
-    }
-    for (int i = 0; i < r->classes && (name = clt_preprocessing_class(r->preprocessing, i)); i++) json_array_append_new(names, json_string(name));
-    if (json_array_size(rows)) json_object_set(object, "test_confusion", rows);
-    if (json_array_size(names) && r->confusion) json_object_set(object, "classes", names);
-    json_decref(rows);
-    json_decref(names);
-}
-
 static json_t *truth_json(const report *r, double value) {
     const char *name = r->classification ? clt_preprocessing_class(r->preprocessing, (int)value) : NULL;
     return name ? json_string(name) : r->classification ? json_integer((json_int_t)value) : json_real(value);
@@ -175,11 +167,11 @@ static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "steps", r->steps);
     set_whole(object, "skipped_steps", r->skipped);
     if (r->options->ranks > 1) set_whole(object, "drifts", r->drifts);
-    set_metrics(object, "train", &r->train, r->classification);
-    if (r->validation.samples) set_metrics(object, "validation", &r->validation, r->classification);
-    set_metrics(object, r->held_out, &r->test, r->classification);
+    set_metrics(object, "train", &r->train, r);
+    if (r->validation.samples) set_metrics(object, "validation", &r->validation, r);
+    set_metrics(object, r->held_out, &r->test, r);
     scores_put_json(object, r->held_out, &r->scores);
-    set_confusion(object, r);
+    scores_put_confusion(object, r->confusion, r->classes, r->preprocessing);
     set_worst(object, r);
     if (r->options->patience != OPTION_UNSET) {
         set_whole(object, "best_epoch", r->best_epoch);
@@ -194,6 +186,7 @@ static void set_outcome(json_t *object, const report *r) {
     if (data_has_images(&r->options->data_spec)) {
         set_real(object, "data_wait_seconds", r->data_wait_seconds);
         set_whole(object, "broken_samples", r->broken_samples);
+        put_of_part(object, r->held_out, "broken_samples", r->broken_tested);
     }
     set_real(object, "kernel_seconds", r->kernel_seconds);
     set_real(object, "total_seconds", r->total_seconds);
@@ -290,6 +283,7 @@ void run_log_start(run_log *log, const report *r) {
     json_t *command = json_array();
     for (int i = 0; i < r->options->argc; i++) json_array_append_new(command, document_text(r->options->argv[i]));
     json_object_set_new(object, "command", command);
+    json_object_set(object, "config", r->options->as_given);
     set_whole(object, "steps", r->steps);
     write_event(log, object);
 }
@@ -309,7 +303,7 @@ void run_log_test(run_log *log, const report *r) {
     if (!log) return;
     json_t *object = new_event("test");
     set_whole(object, "step", r->steps);
-    set_metrics(object, r->held_out, &r->test, r->classification);
+    set_metrics(object, r->held_out, &r->test, r);
     write_event(log, object);
 }
 
@@ -320,8 +314,8 @@ void run_log_epoch(run_log *log, const report *r, double lr) {
     set_whole(object, "step", r->steps);
     set_whole(object, "skipped_steps", r->skipped);
     set_real(object, "lr", lr);
-    set_metrics(object, "train", &r->train, r->classification);
-    set_metrics(object, r->held_out, &r->test, r->classification);
+    set_metrics(object, "train", &r->train, r);
+    set_metrics(object, r->held_out, &r->test, r);
     scores_put_json(object, r->held_out, &r->scores);
     set_real(object, "samples_per_second", r->samples_per_second);
     set_real(object, "epoch_seconds", r->epoch_seconds);
@@ -345,10 +339,11 @@ void run_log_close(run_log *log) {
 /* ---- text ---- */
 
 static void print_metrics(FILE *file, const char *part, const clt_metrics *metrics, const clt_evaluation *scored,
-                          bool classification) {
+                          const report *r) {
     if (metrics->samples == 0) return;
     fprintf(file, "  %-12s loss %.6g", part, metrics->loss);
-    if (classification) fprintf(file, ", accuracy %.4f", metrics->accuracy);
+    if (r->tokens) fprintf(file, ", perplexity %.4g", exp(metrics->loss));
+    if (r->classification) fprintf(file, ", accuracy %.4f", metrics->accuracy);
     else fprintf(file, ", mean squared error %.6g", metrics->mse);
     if (scored) scores_print(file, scored);
     fprintf(file, "\n");
@@ -369,11 +364,12 @@ bool report_print_text(const report *r, FILE *file) {
     if (isfinite(r->first_step_seconds) && isfinite(r->kernel_seconds)) fprintf(file, ", kernels %.2f s of it", r->kernel_seconds);
     if (isfinite(r->first_step_seconds)) fprintf(file, "\n");
     if (r->best_epoch) fprintf(file, "  %-12s epoch %lld, with %s %#.4g\n", "best", (long long)r->best_epoch, scores_monitored[options_monitor(r->options)], r->best_loss);
-    print_metrics(file, "training", &r->train, NULL, r->classification);
-    print_metrics(file, "validation", &r->validation, NULL, r->classification);
-    print_metrics(file, r->held_out, &r->test, &r->scores, r->classification);
+    print_metrics(file, "training", &r->train, NULL, r);
+    print_metrics(file, "validation", &r->validation, NULL, r);
+    print_metrics(file, r->held_out, &r->test, &r->scores, r);
     if (data_has_images(&o->data_spec)) fprintf(file, "  %-12s waited %.2f s for images", "data", r->data_wait_seconds);
     if (r->broken_samples) fprintf(file, "; %lld could not be read, and others took their places", (long long)r->broken_samples);
+    if (r->broken_tested) fprintf(file, "; %lld of the %s are left out, for they could not be read", (long long)r->broken_tested, r->held_out);
     if (data_has_images(&o->data_spec)) fprintf(file, "\n");
     if (o->ranks > 1)
         fprintf(file, "  %-12s %d, %.1f MiB sent by rank 0, which waited %.2f s for others\n", "ranks", r->ranks,

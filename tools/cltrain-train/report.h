@@ -20,6 +20,7 @@ typedef struct report {
     const clt_device_info *device;
     const clt_preprocessing *preprocessing; /* of the data */
     bool classification;
+    bool tokens; /* its truth is tokens, so that there is a perplexity */
     bool standardized;
     int64_t parameters, trained_parameters, train_samples, test_samples;
     double best_loss;   /* of the best epoch's test: its loss, or what --monitor names */
@@ -31,7 +32,8 @@ typedef struct report {
     int64_t epochs, steps; /* done, those before --resume among them */
     int64_t drifts;  /* times that ranks had other parameters than rank 0, and took over its */
     int64_t skipped; /* steps of this run that were left out: their gradients were not finite */
-    int64_t broken_samples;   /* of training: others took their places */
+    int64_t broken_samples;   /* of training, by all ranks: others took their places */
+    int64_t broken_tested;    /* of the last test, which is without them */
     double data_wait_seconds; /* for batches, in training */
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;

@@ -16,10 +16,10 @@
 #include "finetune.h"
 #include "lr_find.h"
 #include "model_file.h"
+#include "note.h"
 #include "progress.h"
 #include "recipe.h"
 #include "scores.h"
-#include "patience.h"
 #include "stopwatch.h"
 #include "system.h"
 
@@ -119,7 +119,8 @@ static int make_loaders(run *r) {
     clt_loader_options test = {.batch = o->whole_batch, .rank = r->group->rank, .ranks = r->group->size,
                                .shares = o->each_share};
     train.threads = test.threads = threads_of_data(o);
-    train.broken = test.broken = o->broken_samples == OPTION_UNSET ? CLT_BROKEN_STOP : (clt_broken)o->broken_samples;
+    train.broken = options_skip_broken(o) ? CLT_BROKEN_SKIP : CLT_BROKEN_STOP;
+    test.broken = options_skip_broken(o) ? CLT_BROKEN_LEAVE_OUT : CLT_BROKEN_STOP;
     double *weights = NULL;
     int code = o->balanced_sampling ? sample_weights_find(&weights, r->data->train) : 0;
     train.weights = weights;
@@ -207,8 +208,10 @@ static int resume(run *r) {
     if (batch) return run_error("%s: %s; of these samples --batch %lld makes as many", option_of_file(r->options), clt_error_detail(), (long long)batch);
     if (status < 0) return failed(r, status, option_of_file(r->options));
     r->resumed = true;
+    int code = agree(r, ranks_lead(r->group) ? note_check_split(path, r->options) : 0);
+    if (code) return code;
     if (r->options->patience != OPTION_UNSET) {
-        status = patience_recall(path, clt_loader_get_position(r->train).epoch, r->group, r->report);
+        status = note_recall_best(path, clt_loader_get_position(r->train).epoch, r->group, r->report);
         if (status < 0) return failed(r, status, "resuming");
     }
     /* Another seed holds out other samples: the test would see what was trained on. */
@@ -310,6 +313,8 @@ static int prepare(run *r) {
     if (!code) code = make_loaders(r);
     if (!code) code = make_trainer(r);
     if (!code) code = resume(r);
+    clt_status status = code || r->resumed ? CLT_OK : note_keep(r->trainer, r->report); /* else it is the file's */
+    if (status < 0) code = failed(r, status, "making the trainer");
     if (!code) code = agree(r, open_outputs(r));
     if (code) return code;
     if (ranks_lead(r->group)) warn_of_options(r);
@@ -396,21 +401,25 @@ static int test_model(run *r) {
     clt_status status = clt_trainer_sync_buffers(r->trainer);
     r->report->test = report_no_metrics();
     if (status < 0) return failed(r, status, "testing");
+    int64_t broken = clt_loader_broken(r->test);
     while (!signal_caught(r) && (status = clt_loader_next(r->test, &batch)) != CLT_END) {
-        if (status >= 0) status = clt_trainer_evaluate(r->trainer, &batch);
+        if (status >= 0 && batch.samples) status = clt_trainer_evaluate(r->trainer, &batch);
         if (status < 0) return failed(r, status, "testing");
     }
     if (signal_caught(r)) return 0;
     status = clt_trainer_eval_metrics(r->trainer, &r->report->test, true);
+    r->report->broken_tested = clt_loader_broken(r->test) - broken;
+    if (status >= 0) status = ranks_sum(r->group, &r->report->broken_tested);
     if (status < 0) return failed(r, status, "testing");
+    if (!r->report->test.samples) return run_error("testing: none of the %lld samples could be read", (long long)clt_dataset_samples(r->tested));
     report_as_read(&r->report->test, r->data->preprocessing);
     r->tested_at = r->report->steps;
     return 0;
 }
 
-/* Not of several ranks, each of which has a part; and of those that others took the place of, nobody knows which they are. */
+/* Not of several ranks, each of which has a part. */
 static void take_worst(run *r, const scores *s) {
-    r->report->n_worst = r->group->size > 1 || clt_loader_broken(r->test) ? 0 : s->n_worst;
+    r->report->n_worst = r->group->size > 1 ? 0 : s->n_worst;
     for (int i = 0; i < r->report->n_worst; i++) {
         r->report->worst[i] = s->worst[i];
         r->report->worst[i].name = clt_dataset_sample_name(r->tested, s->worst[i].index);
@@ -423,7 +432,7 @@ static int add_scores(run *r, scores *s, int64_t width) {
     clt_metrics counted;
     clt_status status = scores_begin(s, r->made->classification, width, clt_loader_batch(r->test), r->data->preprocessing);
     while (status >= 0 && (status = clt_loader_next(r->test, &batch)) != CLT_END)
-        if (status >= 0 && (status = scores_add(s, r->trainer, &batch)) >= 0) board_add(r->board, &batch, s->output, width);
+        if (status >= 0 && batch.samples && (status = scores_add(s, r->trainer, &batch)) >= 0) board_add(r->board, &batch, s->output, width);
     if (status >= 0) status = scores_result(s, r->group->comm, &r->report->scores);
     if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &counted, true); /* for the next test */
     free(r->report->confusion);
@@ -482,7 +491,7 @@ static int compare_test(run *r) {
     if (isfinite(now) && (!r->report->best_epoch || sign * now < sign * r->report->best_loss)) {
         r->report->best_loss = now;
         r->report->best_epoch = r->report->epochs;
-        clt_status status = patience_keep(r->trainer, r->report);
+        clt_status status = note_keep(r->trainer, r->report);
         return agree(r, status < 0 ? library_error(status, "--patience") : export_weights(r));
     }
     r->report->stopped_early = r->report->epochs - r->report->best_epoch >= patience;
@@ -564,9 +573,12 @@ static int look(run *r) {
     int code = read_train_metrics(r, &metrics, false);
     if (code) return code;
     double rate = stopwatch_rate(&r->watch);
-    progress_show(&r->progress, r->report->epochs + 1, r->report->steps, r->report->skipped, metrics.loss, rate);
+    r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
+    clt_status status = clt_trainer_loss_scale(r->trainer, &r->report->loss_scale);
+    if (status < 0) return failed(r, status, "training");
+    progress_show(&r->progress, r->report, &metrics, rate);
     run_log_progress(r->log, r->report->steps, r->report->skipped, clt_trainer_lr(r->trainer), &metrics, rate);
-    board_progress(r->board, r->report->steps, clt_trainer_lr(r->trainer), &metrics, r->made->classification, rate);
+    board_progress(r->board, r->report, clt_trainer_lr(r->trainer), &metrics, rate);
     return 0;
 }
 
@@ -717,8 +729,8 @@ static int finish(run *r) {
     if (!code) code = test(r);
     if (!code) code = score(r);
     if (!code && !signal && !r->report->best_epoch) code = export_weights(r); /* else it has the best */
-    if (r->resumed && !o->resume && r->report->best_epoch) r->report->exported = true; /* by this run, before it was started again */
     const char *wanted = o->export_to ? o->export_to : o->export_lora;
+    if (r->resumed && r->report->best_epoch && wanted && note_is_of_best(wanted, r->report)) r->report->exported = true; /* before it was started again */
     if (!code && !signal && wanted && !r->report->exported && ranks_lead(r->group))
         warning("%s: %s is not written: epoch %lld, of the run before, is still the best", o->export_to ? "--export" : "--export-lora", wanted, (long long)r->report->best_epoch);
     r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
@@ -731,6 +743,7 @@ static int finish(run *r) {
     r->report->drifts = clt_trainer_drifts(r->trainer);
     r->report->signal = signal;
     clt_status status = code ? CLT_OK : clt_trainer_loss_scale(r->trainer, &r->report->loss_scale);
+    if (!code && status >= 0) status = ranks_sum(r->group, &r->report->broken_samples);
     if (status < 0) code = failed(r, status, "training");
     if (code) return code;
     return signal ? EXIT_SIGNAL + signal : 0;

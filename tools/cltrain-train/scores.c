@@ -35,22 +35,23 @@ double scores_sum(const float *logits, int64_t width, int64_t best) {
 }
 
 /* The cross-entropy of logits. */
-static void compare_class(scores *s, const float *logits, int32_t label) {
+static void compare_class(scores *s, int64_t index, const float *logits, int32_t label) {
     int64_t best = scores_best(logits, s->width);
     double loss = log(scores_sum(logits, s->width, best)) + (double)logits[best] - (double)logits[label];
-    if (isfinite(loss)) keep_worst(s, (worst_sample){.index = s->samples, .loss = loss, .truth = label, .predicted = (double)best});
+    if (isfinite(loss)) keep_worst(s, (worst_sample){.index = index, .loss = loss, .truth = label, .predicted = (double)best});
 }
 
-static void compare_number(scores *s, float output, float truth) {
+static void compare_number(scores *s, int64_t index, float output, float truth) {
     double error = ((double)output - (double)truth) * s->deviation;
     if (isfinite(error))
-        keep_worst(s, (worst_sample){.index = s->samples, .loss = error * error, .truth = (double)truth * s->deviation + s->mean, .predicted = (double)output * s->deviation + s->mean});
+        keep_worst(s, (worst_sample){.index = index, .loss = error * error, .truth = (double)truth * s->deviation + s->mean, .predicted = (double)output * s->deviation + s->mean});
 }
 
-static void compare(scores *s, const clt_array *truth, int64_t samples) {
-    for (int64_t i = 0; i < samples; i++, s->samples++) {
-        if (truth->dtype == CLT_I32) compare_class(s, s->output + i * s->width, ((const int32_t *)truth->data)[i]);
-        else if (s->width == 1) compare_number(s, s->output[i], ((const float *)truth->data)[i]);
+static void compare(scores *s, const clt_batch *batch) {
+    const clt_array *truth = &batch->fields[batch->n_fields - 1];
+    for (int64_t i = 0; i < batch->samples; i++) {
+        if (truth->dtype == CLT_I32) compare_class(s, batch->indices[i], s->output + i * s->width, ((const int32_t *)truth->data)[i]);
+        else if (s->width == 1) compare_number(s, batch->indices[i], s->output[i], ((const float *)truth->data)[i]);
     }
 }
 
@@ -59,7 +60,7 @@ clt_status scores_add(scores *s, clt_trainer *trainer, const clt_batch *batch) {
     if (status < 0 || !batch->samples) return status;
     const clt_array *truth = &batch->fields[batch->n_fields - 1];
     status = clt_evaluator_add(s->evaluator, s->output, truth->data, batch->samples);
-    if (status == CLT_OK) compare(s, truth, batch->samples);
+    if (status == CLT_OK) compare(s, batch);
     return status == CLT_E_RANGE ? CLT_OK : status; /* NaN, which the loss tells */
 }
 
@@ -84,15 +85,17 @@ void scores_end(scores *s) {
     *s = (scores){0};
 }
 
-const char *const scores_monitored[] = {"loss", "accuracy", "mse", "precision", "recall", "f1", "auc", "average_precision", "top5", "mae", "r2", NULL};
+const char *const scores_monitored[] = {"loss", "accuracy", "mse", "perplexity", "precision", "recall", "f1", "auc", "average_precision", "top5",
+                                        "calibration_error", "mae", "r2", NULL};
 
 bool scores_monitor_is_counted(int monitor) {
-    return monitor < 3; /* loss, accuracy, mse */
+    return monitor < 4; /* to perplexity */
 }
 
 double scores_monitor(int monitor, const clt_metrics *t, const clt_evaluation *s, int *sign) {
-    static const bool lower[] = {true, false, true, false, false, false, false, false, false, true, false};
-    const double values[] = {t->loss, t->accuracy, t->mse, s->precision, s->recall, s->f1, s->auc, s->average_precision, s->top5, s->mae, s->r2};
+    static const bool lower[] = {true, false, true, true, false, false, false, false, false, false, true, true, false};
+    const double values[] = {t->loss, t->accuracy, t->mse, isnan(t->accuracy) ? (double)NAN : exp(t->loss), s->precision, s->recall, s->f1, s->auc, s->average_precision, s->top5,
+                             s->calibration_error, s->mae, s->r2};
     bool there = scores_monitor_is_counted(monitor) ? t->samples > 0 : s->samples > 0;
     *sign = lower[monitor] ? 1 : -1;
     return there ? values[monitor] : (double)NAN;
@@ -111,6 +114,22 @@ void scores_put_json(json_t *object, const char *part, const clt_evaluation *r) 
         snprintf(key, sizeof key, "%s_%s", part, all[i].name);
         json_object_set_new(object, key, json_real(all[i].value));
     }
+}
+
+void scores_put_confusion(json_t *object, const int64_t *confusion, int classes, const clt_preprocessing *preprocessing) {
+    if (!confusion) return;
+    json_t *rows = json_array(), *names = json_array();
+    const char *name;
+    for (int i = 0; i < classes; i++) {
+        json_t *row = json_array();
+        for (int k = 0; k < classes; k++) json_array_append_new(row, json_integer(confusion[i * classes + k]));
+        json_array_append_new(rows, row);
+    }
+    for (int i = 0; i < classes && (name = clt_preprocessing_class(preprocessing, i)); i++) json_array_append_new(names, json_string(name));
+    json_object_set(object, "test_confusion", rows);
+    if (json_array_size(names)) json_object_set(object, "classes", names);
+    json_decref(rows);
+    json_decref(names);
 }
 
 void scores_print(FILE *file, const clt_evaluation *r) {

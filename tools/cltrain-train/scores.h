@@ -27,7 +27,6 @@ typedef struct scores {
     double mean, deviation; /* of numbers that were standardized */
     worst_sample worst[SCORES_WORST]; /* by falling losses */
     int n_worst;
-    int64_t samples; /* that were counted */
 } scores;
 
 /* The place of the largest of so many, the first of equals. */
@@ -37,7 +36,7 @@ double scores_sum(const float *logits, int64_t width, int64_t best);
 
 /* `width` as above, of up to `batch` samples. Release with scores_end, also after an error. */
 clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, const clt_preprocessing *preprocessing);
-/* Evaluates a batch and counts it; one that is empty, too. */
+/* Evaluates a batch of a loader, and counts it; one that is empty, too. */
 clt_status scores_add(scores *s, clt_trainer *trainer, const clt_batch *batch);
 /* A collective of the ranks, if there are any. */
 clt_status scores_result(scores *s, clt_comm *comm, clt_evaluation *result);
@@ -55,6 +54,8 @@ double scores_monitor(int monitor, const clt_metrics *test, const clt_evaluation
 
 /* "test_precision" ... of what there is. */
 void scores_put_json(json_t *object, const char *part, const clt_evaluation *result);
+/* "test_confusion": rows are what samples are, columns what they were taken for; and "classes": their names, if they have any. NULL: nothing. */
+void scores_put_confusion(json_t *object, const int64_t *confusion, int classes, const clt_preprocessing *preprocessing);
 /* ", F1 0.9812, AUC 0.9990" or ", R2 0.91" */
 void scores_print(FILE *file, const clt_evaluation *result);
 

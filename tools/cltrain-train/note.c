@@ -1,0 +1,98 @@
+#include "note.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scores.h"
+#include "system.h"
+#include "tools/common/message.h"
+#include "tools/common/text.h"
+
+enum { MOST_NOTE = 4096, SPLIT_TEXT = 512 };
+
+/* The key of the value: "best_loss", "best_f1". */
+static const char *key_of(const options *given, char key[48]) {
+    snprintf(key, 48, "best_%s", scores_monitored[options_monitor(given)]);
+    return key;
+}
+
+/* As the options have it; "": a fifth at random. */
+static void put_split(const options *given, char text[SPLIT_TEXT]) {
+    char fold[64] = "", validation[64] = "", group[320] = "";
+    if (given->fold) snprintf(fold, sizeof fold, " --fold %.40s", given->fold);
+    if (given->validation > 0) snprintf(validation, sizeof validation, " --validation %g", given->validation);
+    if (given->data_spec.group[0]) snprintf(group, sizeof group, " group=%s", given->data_spec.group);
+    int used = snprintf(text, SPLIT_TEXT, "%s%s%s%s", fold, validation, given->stratify ? " --stratify" : "", group);
+    if (used > 0) memmove(text, text + 1, (size_t)used); /* the first blank */
+    text_clean(text, ""); /* as it is read back */
+}
+
+clt_status note_keep(clt_trainer *trainer, const report *r) {
+    char key[48], split[SPLIT_TEXT];
+    put_split(r->options, split);
+    json_t *object = json_object();
+    json_object_set_new(object, "split", json_string(split));
+    if (r->best_epoch) json_object_set_new(object, "best_epoch", json_integer(r->best_epoch));
+    if (r->best_epoch) json_object_set_new(object, key_of(r->options, key), json_real(r->best_loss));
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    clt_status status = text ? clt_trainer_set_note(trainer, text) : CLT_E_NO_MEMORY;
+    free(text);
+    json_decref(object);
+    return status;
+}
+
+/* NULL where the file tells none. */
+static json_t *read_note(const char *path) {
+    char text[MOST_NOTE];
+    return clt_weights_metadata(path, "cltrain.note", text, sizeof text) < 0 ? NULL : json_loads(text, 0, NULL);
+}
+
+int note_check_split(const char *path, const options *given) {
+    char split[SPLIT_TEXT];
+    put_split(given, split);
+    json_t *note = read_note(path);
+    const char *then = json_string_value(json_object_get(note, "split"));
+    int code = 0;
+    if (then && strcmp(then, split))
+        code = usage_error("%s: %s was trained with another split of the data: %s, not %s; with this one the test would see samples that were trained on",
+                           given->evaluate ? "--evaluate" : "--resume", path, *then ? then : "the default one", *split ? split : "the default one");
+    json_decref(note);
+    return code;
+}
+
+typedef struct lowest {
+    int64_t epoch;
+    double loss;
+} lowest;
+
+/* No epoch where the file tells none, or nonsense. */
+static lowest read_best(const char *path, const options *given, int64_t epochs) {
+    char key[48];
+    json_t *note = read_note(path), *value = json_object_get(note, key_of(given, key));
+    lowest found = {json_integer_value(json_object_get(note, "best_epoch")), json_number_value(value)};
+    bool usable = found.epoch > 0 && found.epoch <= epochs && isfinite(found.loss) && json_is_number(value);
+    json_decref(note);
+    return usable ? found : (lowest){0};
+}
+
+clt_status note_recall_best(const char *path, int64_t epochs, const ranks *group, report *r) {
+    lowest found = {0};
+    if (ranks_lead(group)) found = read_best(path, r->options, epochs);
+    if (group->comm) {
+        clt_status status = clt_comm_broadcast(group->comm, &found, sizeof found, CLT_U8, 0, NULL);
+        if (status < 0) return status;
+    }
+    if (!found.epoch) return CLT_OK;
+    r->best_epoch = found.epoch;
+    r->best_loss = found.loss;
+    return CLT_OK;
+}
+
+bool note_is_of_best(const char *path, const report *r) {
+    if (!file_readable(path) || !text_has_suffix(path, ".safetensors")) return file_readable(path); /* ONNX and folders tell nothing */
+    lowest found = read_best(path, r->options, r->best_epoch);
+    return found.epoch == r->best_epoch && found.loss <= r->best_loss && found.loss >= r->best_loss;
+}
