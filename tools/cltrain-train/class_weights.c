@@ -59,13 +59,13 @@ static bool parse(float *weights, const char *text, int64_t classes) {
 
 /* The loss is the mean of weighted losses: of these weights' mean over the training part it is on the scale of a loss without them, however a batch
  * is cut into those of ranks. */
-static int normalize(float *weights, const clt_dataset *train) {
+static int normalize(float *weights, int64_t classes, const clt_dataset *train) {
     counted c;
     double sum = 0;
     int code = count(&c, train, "--class-weights");
-    for (int k = 0; !code && k < c.classes; k++) sum += (double)c.counts[k] * (double)weights[k];
+    for (int64_t k = 0; !code && k < classes && k < c.classes; k++) sum += (double)c.counts[k] * (double)weights[k];
     if (!code && !(sum > 0)) code = usage_error("--class-weights: the classes of all training samples have the weight 0");
-    for (int k = 0; !code && k < c.classes; k++) weights[k] = (float)((double)weights[k] * (double)clt_dataset_samples(train) / sum);
+    for (int64_t k = 0; !code && k < classes; k++) weights[k] = (float)((double)weights[k] * (double)clt_dataset_samples(train) / sum);
     free_counted(&c);
     return code;
 }
@@ -76,7 +76,7 @@ int class_weights_find(float **weights, const char *text, const clt_dataset *tra
     if (!*weights) return run_error("no memory for --class-weights");
     for (int64_t k = 0; k < classes; k++) (*weights)[k] = 1; /* the training part may lack the last ones */
     if (strcmp(text, "balanced") == 0) return balance(*weights, train);
-    if (parse(*weights, text, classes)) return normalize(*weights, train);
+    if (parse(*weights, text, classes)) return normalize(*weights, classes, train);
     return usage_error("--class-weights '%s': expected balanced, or %lld numbers from 0 with commas between", text, (long long)classes);
 }
 
