@@ -140,11 +140,13 @@ bool clt_csv_is_date(const char *text) {
 static clt_status check_dates(const clt_csv_feature *f, int64_t i, const clt_csv_columns *c) {
     char name[CLT_SHOWN_TEXT], shown[CLT_SHOWN_TEXT];
     if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || c->texts[c->columns[i]]) return CLT_OK;
+    int64_t dates = 0, example = 0;
     for (int64_t k = 0; k < f->categories.names.n; k++)
-        if (!clt_csv_is_date(f->categories.names.items[k])) return CLT_OK;
+        if (clt_csv_is_date(f->categories.names.items[k])) dates++, example = k;
+    if (2 * dates <= f->categories.names.n) return CLT_OK; /* others say more */
     clt_show(c->header[c->columns[i]], name);
     return clt_fail(CLT_E_FORMAT, "%s: column %lld (%s) holds dates, such as \"%s\": leave it out with drop=%lld, write numbers in its place, or take each date as a category with texts=%lld",
-                    c->path, (long long)c->columns[i] + 1, name, clt_show(f->categories.names.items[0], shown), (long long)c->columns[i], (long long)c->columns[i]);
+                    c->path, (long long)c->columns[i] + 1, name, clt_show(f->categories.names.items[example], shown), (long long)c->columns[i], (long long)c->columns[i]);
 }
 
 /* Identifiers are texts, too, of which nothing can be learned. */

@@ -433,7 +433,8 @@ static void reads_features_that_are_texts(void **state) {
     refuse("x,c\n1,0\n2,1\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "no column is named \"x=1\"");
     clt_preprocessing_destroy(p);
     /* Dates are no categories, unless they are said to be texts; versions and others are. */
-    refuse("day,b,c\n2024-03-31,1,0\n2024-04-01,2,1\n2024-03-31,1,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "column 1 (day) holds dates, such as \"2024-03-31\": leave it out with drop=0");
+    refuse("day,b,c\n2024-03-31,1,0\n2024-04-01,2,1\n2024-03-31,1,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "column 1 (day) holds dates, such as \"2024-04-01\": leave it out with drop=0");
+    refuse("day,b,c\n2024-03-31,1,0\nunknown,2,1\n2024-04-01,1,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "column 1 (day) holds dates");
     static const char *const dates[] = {"31.03.2024", "3/31/2024", "31-12-24", "2024/1/1", "2024-03-31 12:30", "2024-03-31T12:30:00Z"};
     static const char *const others[] = {"1.2.3", "2024-03", "10.0.0.1", "1-2-3-4", "2024-03-31x", "1-2.2024", "12-12345-12", "a-b-c", "12--2024"};
     for (size_t i = 0; i < sizeof dates / sizeof *dates; i++) assert_true(clt_csv_is_date(dates[i]));

@@ -83,6 +83,7 @@ expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 1 --fold 2/6 --stra
 expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 2 --fold 2/6 --stratify --resume fold.safetensors
 expect 2 "fold.safetensors was trained with another split of the data: --fold 2/6 --stratify, not --fold 3/6 --stratify" \
     logistic --data csv:rare.csv,label=kind --epochs 2 --fold 3/6 --stratify --resume fold.safetensors
+expect 2 "another split of the data" logistic --data csv:rare.csv,label=kind --epochs 0 --batch 100 --fold 3/6 --stratify --resume fold.safetensors
 expect 2 "another split of the data: --fold 2/6 --stratify, not --fold 2/6" logistic --data csv:rare.csv,label=kind --fold 2/6 --evaluate fold.safetensors
 refuse "--fold '6/5': expected I/K" logistic --data csv:rare.csv,label=kind --fold 6/5
 for fold in 0/5 1/1 1 /5 1/ x/5 1/5x; do refuse "--fold '$fold': expected I/K" logistic --data digits --fold $fold; done

@@ -122,7 +122,7 @@ static void put_samples(board *b, const clt_dataset *data) {
     clt_loader *loader;
     clt_batch batch;
     grid g = {0};
-    if (clt_loader_create(&loader, data, &(clt_loader_options){.batch = SHOWN}) < 0) return;
+    if (clt_loader_create(&loader, data, &(clt_loader_options){.batch = SHOWN, .broken = CLT_BROKEN_LEAVE_OUT}) < 0) return;
     if (clt_loader_next(loader, &batch) == CLT_OK)
         for (int64_t i = 0; i < batch.samples; i++) add_image(&g, &batch.fields[0], i);
     put_grid(b, &g, "samples", 0);

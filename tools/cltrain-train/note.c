@@ -57,7 +57,7 @@ int note_check_split(const char *path, const options *given) {
     const char *then = json_string_value(json_object_get(note, "split"));
     int code = 0;
     if (then && strcmp(then, split))
-        code = usage_error("%s: %s was trained with another split of the data: %s, not %s; with this one the test would see samples that were trained on",
+        code = usage_error("%s: %s was trained with another split of the data: %s, not %s; with this one the test would see samples that were trained on; cltrain-predict --test is for other data",
                            given->evaluate ? "--evaluate" : "--resume", path, *then ? then : "the default one", *split ? split : "the default one");
     json_decref(note);
     return code;

@@ -198,6 +198,8 @@ static int resume(run *r) {
     clt_status status = model_file_find(r->options, r->group, &path);
     if (status < 0) return failed(r, status, "resuming");
     if (!path) return initialize(r);
+    int code = agree(r, ranks_lead(r->group) ? note_check_split(path, r->options) : 0);
+    if (code) return code;
     status = clt_checkpoint_load(r->trainer, r->train, path);
     /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */
     if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return tell_standardization(r, path), 0;
@@ -208,8 +210,6 @@ static int resume(run *r) {
     if (batch) return run_error("%s: %s; of these samples --batch %lld makes as many", option_of_file(r->options), clt_error_detail(), (long long)batch);
     if (status < 0) return failed(r, status, option_of_file(r->options));
     r->resumed = true;
-    int code = agree(r, ranks_lead(r->group) ? note_check_split(path, r->options) : 0);
-    if (code) return code;
     if (r->options->patience != OPTION_UNSET) {
         status = note_recall_best(path, clt_loader_get_position(r->train).epoch, r->group, r->report);
         if (status < 0) return failed(r, status, "resuming");
