@@ -1,5 +1,6 @@
 #include "progress.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #define LOG_SECONDS 2.0
 #define LINE_SECONDS 10.0
 #define LINE_COLUMNS 80
+#define PERCENT 6 /* " 100% " */
 #define BAR_MIN 8
 #define BAR_MAX 30
 
@@ -114,8 +116,21 @@ static void steps_text(const report *r, char *text, size_t bytes) {
     if (r->skipped) snprintf(text + used, bytes - used, ", %lld skipped", (long long)r->skipped);
 }
 
+/* Of what the line of a terminal has no room for, the memory is left out first, then the accuracy. */
+static void figures_text(const report *r, const clt_metrics *train, double rate, const char *left, int columns, char *text, size_t bytes) {
+    enum { LOSS, ACCURACY, MEMORY };
+    char told[96], steps[80], memory[40] = "";
+    steps_text(r, steps, sizeof steps);
+    for (int most = MEMORY; most >= LOSS; most--) {
+        metrics_text("loss", train, r->classification && most >= ACCURACY, told, sizeof told);
+        snprintf(memory, sizeof memory, most == MEMORY ? "  %.0f MiB" : "", (double)r->peak_device_bytes / (1024 * 1024));
+        int length = snprintf(text, bytes, "%s%s  %.*f samples/s%s  %s left", told, steps, rate < 100, rate, memory, left);
+        if (length < columns) return;
+    }
+}
+
 void progress_show(progress *p, const report *r, const clt_metrics *train, double samples_per_second) {
-    char place[64], figures[256], left[32], told[96], steps[80];
+    char place[64], figures[256], left[32];
     int64_t step = r->steps;
     double now = now_seconds(), fraction = fraction_done(p, step);
     p->next_look = now + p->interval;
@@ -123,10 +138,7 @@ void progress_show(progress *p, const report *r, const clt_metrics *train, doubl
     p->next_line = now + LINE_SECONDS;
     place_text(p, r->epochs + 1, step, place, sizeof place);
     progress_time_text(seconds_left(p, step, now), left, sizeof left);
-    steps_text(r, steps, sizeof steps);
-    metrics_text("loss", train, r->classification, told, sizeof told);
-    snprintf(figures, sizeof figures, "%s%s  %.*f samples/s  %.0f MiB  %s left", told, steps, samples_per_second < 100, samples_per_second,
-             (double)r->peak_device_bytes / (1024 * 1024), left);
+    figures_text(r, train, samples_per_second, left, p->terminal ? message_columns() - PERCENT - (int)strlen(place) : INT_MAX, figures, sizeof figures);
     if (p->terminal) show_bar(place, figures, fraction);
     else message_line("%s %3.0f%% %s", place, floor(100 * fraction), figures);
 }
