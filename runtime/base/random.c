@@ -42,15 +42,6 @@ uint64_t clt_random_below(clt_random *random, uint64_t n) {
     }
 }
 
-void clt_random_permutation(clt_random *random, int64_t *order, int64_t n) {
-    for (int64_t i = 0; i < n; i++) order[i] = i;
-    for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)clt_random_below(random, (uint64_t)i + 1), kept = order[i];
-        order[i] = order[j];
-        order[j] = kept;
-    }
-}
-
 /* Horner's scheme: c[0] + c[1] x + c[2] x^2 + … */
 static double polynomial(const double *c, int n, double x) {
     double sum = c[n - 1];

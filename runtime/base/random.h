@@ -52,7 +52,4 @@ double clt_random_normal(clt_random *random);
 /* In [0, n), without modulo bias; 0 for n = 0. */
 uint64_t clt_random_below(clt_random *random, uint64_t n);
 
-/* Makes `order` a random permutation of 0 … n - 1 (Fisher and Yates, in Durstenfeld's form). */
-void clt_random_permutation(clt_random *random, int64_t *order, int64_t n);
-
 #endif

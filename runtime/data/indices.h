@@ -45,7 +45,7 @@ static inline void clt_indices_set(clt_indices *x, int64_t i, int64_t index) {
     else x->wide[i] = index;
 }
 
-/* 0 to n - 1 in a random order: that of clt_random_permutation. */
+/* A random permutation of 0 … n - 1 (Fisher and Yates, in Durstenfeld's form). */
 static inline void clt_indices_permute(clt_indices *x, int64_t n, clt_random *random) {
     for (int64_t i = 0; i < n; i++) clt_indices_set(x, i, i);
     for (int64_t i = n - 1; i > 0; i--) {

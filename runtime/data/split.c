@@ -204,7 +204,7 @@ static clt_status draw_order(const clt_dataset *dataset, uint64_t seed, int64_t 
     *order = clt_alloc(bytes);
     if (!*order) return clt_fail_memory(bytes);
     clt_random_init(&random, seed, CLT_RANDOM_STREAM(CLT_RANDOM_SPLIT, 0));
-    clt_random_permutation(&random, *order, dataset->samples);
+    clt_indices_permute(&(clt_indices){.wide = *order}, dataset->samples, &random);
     return CLT_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/random.h"
+#include "runtime/data/indices.h"
 
 /* Random123's kat_vectors, philox4x32 with 10 rounds: counter, key, result. */
 static void known_answers(void **state) {
@@ -119,7 +120,7 @@ static void permutations_are_uniform(void **state) {
     int count[27] = {0};
     for (int i = 0; i < 60000; i++) {
         int64_t order[3];
-        clt_random_permutation(&random, order, 3);
+        clt_indices_permute(&(clt_indices){.wide = order}, 3, &random);
         assert_int_equal(1 << order[0] | 1 << order[1] | 1 << order[2], 7);
         count[order[0] * 9 + order[1] * 3 + order[2]]++;
     }

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "runtime/data/indices.h"
+
 enum { TRIES = 10 };
 
 static double between(clt_random *random, double low, double high) {
@@ -59,9 +61,9 @@ static void change_saturation(uint8_t *planes, size_t pixels, float factor) {
 }
 
 void clt_augment_jitter(clt_random *random, float jitter, uint8_t *planes, size_t pixels) {
-    int64_t order[3];
+    int64_t order[3] = {0};
     float factors[3];
-    clt_random_permutation(random, order, 3);
+    clt_indices_permute(&(clt_indices){.wide = order}, 3, random);
     for (int i = 0; i < 3; i++) factors[i] = (float)between(random, 1 - (double)jitter, 1 + (double)jitter);
     for (int i = 0; i < 3; i++) {
         float factor = factors[order[i]];
