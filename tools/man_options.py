@@ -28,6 +28,8 @@ def section(help_text):
             letter, name, rest = row.groups()
             width = COLUMN - len("  -x, --") - len(name)
             argument, words = rest[:width].rstrip(), rest[width:].strip()
+            if rest[width - 1:width].strip():  # a longer one: the words are behind it
+                argument, words = re.match(r"( ?\S+) ?(.*)", rest).groups()
             if heading:
                 out.append(f'.SS "{escaped(heading)}"')
             heading = None
