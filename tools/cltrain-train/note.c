@@ -14,9 +14,8 @@
 enum { MOST_NOTE = 4096, SPLIT_TEXT = 512 };
 
 /* The key of the value: "best_loss", "best_f1". */
-static const char *key_of(const options *given, char key[48]) {
-    snprintf(key, 48, "best_%s", scores_monitored[options_monitor(given)]);
-    return key;
+static const char *key_of(const options *given, char key[SCORES_KEY]) {
+    return scores_key(key, "best", scores_monitored[options_monitor(given)]);
 }
 
 /* As the options have it; "": a fifth at random. */
@@ -31,7 +30,7 @@ static void put_split(const options *given, char text[SPLIT_TEXT]) {
 }
 
 clt_status note_keep(clt_trainer *trainer, const report *r) {
-    char key[48], split[SPLIT_TEXT];
+    char key[SCORES_KEY], split[SPLIT_TEXT];
     put_split(r->options, split);
     json_t *object = json_object();
     json_object_set_new(object, "split", json_string(split));
@@ -70,7 +69,7 @@ typedef struct lowest {
 
 /* No epoch where the file tells none, or nonsense. */
 static lowest read_best(const char *path, const options *given, int64_t epochs) {
-    char key[48];
+    char key[SCORES_KEY];
     json_t *note = read_note(path), *value = json_object_get(note, key_of(given, key));
     lowest found = {json_integer_value(json_object_get(note, "best_epoch")), json_number_value(value)};
     bool usable = found.epoch > 0 && found.epoch <= epochs && isfinite(found.loss) && json_is_number(value);

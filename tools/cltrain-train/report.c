@@ -61,21 +61,11 @@ static void set_text(json_t *object, const char *key, const char *value) {
     json_object_set_new(object, key, text ? text : json_null());
 }
 
-static void set_metrics(json_t *object, const char *part, const clt_metrics *metrics,
-                        const report *r) {
-    char key[32];
-    snprintf(key, sizeof key, "%s_loss", part);
-    set_real(object, key, metrics->loss);
-    snprintf(key, sizeof key, "%s_%s", part, r->classification ? "accuracy" : "mse");
-    set_real(object, key, r->classification ? metrics->accuracy : metrics->mse);
-    snprintf(key, sizeof key, "%s_perplexity", part);
-    if (r->tokens) set_real(object, key, exp(metrics->loss));
-}
-
-static void put_of_part(json_t *object, const char *part, const char *name, int64_t value) {
-    char key[48];
-    snprintf(key, sizeof key, "%s_%s", part, name);
-    set_whole(object, key, value);
+static void set_metrics(json_t *object, const char *part, const clt_metrics *metrics, const report *r) {
+    char key[SCORES_KEY];
+    set_real(object, scores_key(key, part, "loss"), metrics->loss);
+    set_real(object, scores_key(key, part, r->classification ? "accuracy" : "mse"), r->classification ? metrics->accuracy : metrics->mse);
+    if (r->tokens) set_real(object, scores_key(key, part, "perplexity"), exp(metrics->loss));
 }
 
 /* Of several: those that began, and how they share a batch. */
@@ -162,6 +152,7 @@ static void set_worst(json_t *object, const report *r) {
 }
 
 static void set_outcome(json_t *object, const report *r) {
+    char key[SCORES_KEY];
     set_whole(object, "epochs", r->epochs);
     if (r->options->precision == CLT_PRECISION_F16) set_real(object, "loss_scale", (double)r->loss_scale);
     set_whole(object, "steps", r->steps);
@@ -175,9 +166,7 @@ static void set_outcome(json_t *object, const report *r) {
     set_worst(object, r);
     if (r->options->patience != OPTION_UNSET) {
         set_whole(object, "best_epoch", r->best_epoch);
-        char key[48];
-        snprintf(key, sizeof key, "best_%s", scores_monitored[options_monitor(r->options)]);
-        set_real(object, key, r->best_epoch ? r->best_loss : NAN);
+        set_real(object, scores_key(key, "best", scores_monitored[options_monitor(r->options)]), r->best_epoch ? r->best_loss : NAN);
         json_object_set_new(object, "stopped_early", json_boolean(r->stopped_early));
     }
     set_real(object, "samples_per_second", r->samples_per_second);
@@ -186,7 +175,7 @@ static void set_outcome(json_t *object, const report *r) {
     if (data_has_images(&r->options->data_spec)) {
         set_real(object, "data_wait_seconds", r->data_wait_seconds);
         set_whole(object, "broken_samples", r->broken_samples);
-        put_of_part(object, r->held_out, "broken_samples", r->broken_tested);
+        set_whole(object, scores_key(key, r->held_out, "broken_samples"), r->broken_tested);
     }
     set_real(object, "kernel_seconds", r->kernel_seconds);
     set_real(object, "total_seconds", r->total_seconds);
@@ -338,8 +327,7 @@ void run_log_close(run_log *log) {
 
 /* ---- text ---- */
 
-static void print_metrics(FILE *file, const char *part, const clt_metrics *metrics, const clt_evaluation *scored,
-                          const report *r) {
+static void print_metrics(FILE *file, const char *part, const clt_metrics *metrics, const clt_evaluation *scored, const report *r) {
     if (metrics->samples == 0) return;
     fprintf(file, "  %-12s loss %.6g", part, metrics->loss);
     if (r->tokens) fprintf(file, ", perplexity %.4g", exp(metrics->loss));

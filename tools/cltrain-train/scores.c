@@ -101,6 +101,11 @@ double scores_monitor(int monitor, const clt_metrics *t, const clt_evaluation *s
     return there ? values[monitor] : (double)NAN;
 }
 
+const char *scores_key(char key[SCORES_KEY], const char *part, const char *name) {
+    snprintf(key, SCORES_KEY, "%s_%s", part, name);
+    return key;
+}
+
 void scores_put_json(json_t *object, const char *part, const clt_evaluation *r) {
     const struct {
         const char *name;
@@ -108,11 +113,10 @@ void scores_put_json(json_t *object, const char *part, const clt_evaluation *r) 
     } all[] = {{"precision", r->precision}, {"recall", r->recall}, {"f1", r->f1}, {"precision_weighted", r->precision_weighted}, {"recall_weighted", r->recall_weighted},
                {"f1_weighted", r->f1_weighted}, {"auc", r->auc}, {"average_precision", r->average_precision}, {"top5", r->top5},
                {"calibration_error", r->calibration_error}, {"mae", r->mae}, {"r2", r->r2}};
-    char key[64];
+    char key[SCORES_KEY];
     for (size_t i = 0; r->samples && i < sizeof all / sizeof *all; i++) {
         if (!isfinite(all[i].value)) continue;
-        snprintf(key, sizeof key, "%s_%s", part, all[i].name);
-        json_object_set_new(object, key, json_real(all[i].value));
+        json_object_set_new(object, scores_key(key, part, all[i].name), json_real(all[i].value));
     }
 }
 

@@ -10,7 +10,7 @@
 #include <cltrain/cltrain.h>
 
 /* More classes, as of a vocabulary, have none. */
-enum { SCORES_MOST_CLASSES = 4096, SCORES_MOST_CONFUSED = 100, SCORES_WORST = 10 };
+enum { SCORES_MOST_CLASSES = 4096, SCORES_MOST_CONFUSED = 100, SCORES_WORST = 10, SCORES_KEY = 64 };
 
 /* A sample that the model is most wrong about. */
 typedef struct worst_sample {
@@ -52,6 +52,8 @@ bool scores_monitor_is_counted(int monitor);
 /* Its value; `sign`: 1 where lower is better, -1 where higher is. NaN: there is none. */
 double scores_monitor(int monitor, const clt_metrics *test, const clt_evaluation *scores, int *sign);
 
+/* "test_loss", "best_f1" */
+const char *scores_key(char key[SCORES_KEY], const char *part, const char *name);
 /* "test_precision" ... of what there is. */
 void scores_put_json(json_t *object, const char *part, const clt_evaluation *result);
 /* "test_confusion": rows are what samples are, columns what they were taken for; and "classes": their names, if they have any. NULL: nothing. */
