@@ -104,11 +104,11 @@ rm flowers/lie/3x.jpg
 # Tests and predictions are without them; ranks count together.
 for i in 1 2 3; do head -c 300 flowers/lie/3.jpg >split/val/lie/broken$i.jpg; done
 head -c 300 flowers/lie/3.jpg >split/train/stand/broken.jpg
-expect 0 "" convnet --data folder:split,size=32 --epochs 2 --batch 61 --broken-samples skip --save skip.safetensors --json
+expect 0 "" logistic --data folder:split,size=32 --epochs 2 --batch 61 --broken-samples skip --save skip.safetensors --json
 json "$out" '(o["broken_samples"], o["test_broken_samples"]) == (2, 3) and sum(map(sum, o["test_confusion"])) == 20 and len(o["test_worst"]) == 10'
 json "$out" 'not any("broken" in w["name"] for w in o["test_worst"])'
 cp "$out" alone.json
-"$(dirname "$program")/cltrain-run" -q -n 2 -- "$program" convnet --data folder:split,size=32 --epochs 2 --shares 31,30 --broken-samples skip --json >"$out" 2>"$err" || fail "two ranks that skip"
+"$(dirname "$program")/cltrain-run" -q -n 2 -- "$program" logistic --data folder:split,size=32 --epochs 2 --shares 31,30 --broken-samples skip --json >"$out" 2>"$err" || fail "two ranks that skip"
 "$python" -c 'import json, sys
 a, b = (json.load(open(p)) for p in sys.argv[1:])
 for key in ("broken_samples", "test_broken_samples"): assert a[key] == b[key], (key, a[key], b[key])
@@ -123,7 +123,7 @@ expect 0 "" --predict folder:split/val --from skip.safetensors --broken-samples 
 "$python" -c 'import struct; d = open("skip.npy", "rb").read(); assert b"(23, 2)" in d; v = struct.unpack("<46f", d[128:]); assert sum(x != x for x in v) == 6, v' || fail "an array with gaps"
 rm split/val/lie/broken?.jpg split/train/stand/broken.jpg
 for kind in lie stand; do mkdir -p all/train/$kind all/val/$kind; cp flowers/$kind/3.jpg all/train/$kind; head -c 300 flowers/lie/3.jpg >all/val/$kind/x.jpg; done
-expect 1 "none of the 2 samples could be read" convnet --data folder:all,size=32 --epochs 1 --batch 2 --broken-samples skip
+expect 1 "none of the 2 samples could be read" logistic --data folder:all,size=32 --epochs 1 --batch 2 --broken-samples skip
 expect 1 "nowhere" convnet --data folder:nowhere
 mkdir -p none/class
 expect 1 "none: class 'class' has no image" convnet --data folder:none

@@ -60,7 +60,6 @@ refuse "--monitor 'f2'" mlp --data digits --monitor f2 --patience 1
 {
     best="$rare --monitor f1 --patience 30 --seed 5"
     expect 0 "" $best --stop-after 20 --save half.safetensors --export kept.safetensors --json
-    cp kept.safetensors kept.before
     expect 0 "" $best --epochs 21 --save half.safetensors --export kept.safetensors --resume auto
     rm -f kept.safetensors
     expect 0 "" $best --epochs 22 --save half.safetensors --export kept.safetensors --resume auto --json
