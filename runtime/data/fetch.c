@@ -86,7 +86,10 @@ static clt_status make_sample(const clt_dataset *d, const clt_sample *sample, vo
     if (status == CLT_OK) status = check_label(d, fields);
     if (status == CLT_OK) scale(&d->scaled, &d->fields[0], fields[0]);
     if (status == CLT_OK) scale(&d->scaled_target, &d->fields[d->n_fields - 1], fields[d->n_fields - 1]);
-    return status < 0 ? clt_fail_context(status, "sample %lld: ", (long long)whole.index) : CLT_OK;
+    if (status == CLT_OK) return CLT_OK;
+    const char *name = clt_dataset_sample_name(d, sample->index);
+    if (!name || clt_text_contains(clt_error_detail(), name)) return clt_fail_context(status, "sample %lld: ", (long long)whole.index);
+    return clt_fail_context(status, "sample %lld (%s): ", (long long)whole.index, name);
 }
 
 const char *clt_dataset_sample_name(const clt_dataset *d, int64_t index) {

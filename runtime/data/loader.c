@@ -25,6 +25,7 @@ typedef struct slot {
     clt_status status;   /* of the first sample that failed */
     int64_t failed;      /* which it is */
     char *detail;
+    clt_text warnings;   /* of samples that could not be fetched, a line each */
 } slot;
 
 struct clt_loader {
@@ -107,6 +108,7 @@ static void find_samples(const clt_loader *loader, slot *s) {
     s->epoch = loader->gathering.epoch;
     s->begun = s->done = s->broken = 0;
     s->status = CLT_OK;
+    clt_text_free(&s->warnings);
 }
 
 /* With the mutex, which is given back meanwhile: an epoch of millions takes a while to be ordered. */
@@ -128,12 +130,18 @@ static void open_slot(clt_loader *loader) {
     clt_condition_wake_all(&loader->changed);
 }
 
-static void log_broken(const char *becomes) {
-    clt_log_message(CLT_LOG_WARNING, "%s; %s", clt_error_detail(), becomes);
+static void note_broken(clt_text *warnings, const char *becomes) {
+    clt_text_add(warnings, "%s; %s\n", clt_error_detail(), becomes);
+}
+
+/* When the batch is handed out: others nobody gets. */
+static void log_broken(slot *s) {
+    for (char *line = s->warnings.data, *end; line && *line && (end = strchr(line, '\n')); line = end + 1)
+        clt_log_message(CLT_LOG_WARNING, "%.*s", (int)(end - line), line);
 }
 
 /* Sample number `at` of a slot. `broken` counts those that could not be fetched. */
-static clt_status fetch(const clt_loader *loader, const slot *s, int64_t at, int64_t *broken) {
+static clt_status fetch(const clt_loader *loader, const slot *s, int64_t at, int64_t *broken, clt_text *warnings) {
     const clt_dataset *d = loader->dataset;
     void *fields[CLT_MAX_FIELDS];
     for (int i = 0; i < d->n_fields; i++) fields[i] = (char *)(uintptr_t)s->batch.fields[i].data + (size_t)at * d->fields[i].sample_bytes;
@@ -141,14 +149,14 @@ static clt_status fetch(const clt_loader *loader, const slot *s, int64_t at, int
     clt_status status = clt_dataset_fetch(d, &sample, fields);
     if (status == CLT_OK || status == CLT_E_NO_MEMORY || loader->on_broken == CLT_BROKEN_STOP) return status;
     if (loader->on_broken == CLT_BROKEN_LEAVE_OUT) {
-        log_broken("it is left out");
+        note_broken(warnings, "it is left out");
         ++*broken;
         s->indices[at] = LEFT_OUT;
         return CLT_OK;
     }
+    ++*broken;
     for (int tries = 1; status < 0 && status != CLT_E_NO_MEMORY && tries <= MOST_BROKEN; tries++) {
-        log_broken(tries < MOST_BROKEN ? "the next sample takes its place" : "so did all the samples before it");
-        ++*broken;
+        note_broken(warnings, tries < MOST_BROKEN ? "the next sample takes its place" : "so did all the samples before it");
         s->indices[at] = sample.index = (sample.index + 1) % d->samples;
         status = clt_dataset_fetch(d, &sample, fields);
     }
@@ -168,13 +176,16 @@ static void keep_error(slot *s, clt_status status, int64_t at) {
 static void fill_slot(clt_loader *loader, slot *s) {
     clt_status status = CLT_OK;
     int64_t samples = s->batch.samples, at = s->begun, last = CLT_MIN(at + loader->chunk, samples), count = last - at, broken = 0;
+    clt_text warnings = {0};
     s->begun = last;
     if (last == samples) clt_condition_wake_all(&loader->changed); /* there is a slot to be opened */
     clt_mutex_unlock(&loader->mutex);
-    while (at < last && (status = fetch(loader, s, at, &broken)) == CLT_OK) at++;
+    while (at < last && (status = fetch(loader, s, at, &broken, &warnings)) == CLT_OK) at++;
     clt_mutex_lock(&loader->mutex);
     if (status < 0) keep_error(s, status, at);
     s->broken += broken;
+    if (warnings.length) clt_text_add_bytes(&s->warnings, warnings.data, warnings.length);
+    clt_text_free(&warnings);
     s->done += count;
     if (s->done == samples) clt_condition_wake_all(&loader->changed);
 }
@@ -286,7 +297,10 @@ static clt_status measure_slot(const clt_loader *loader, int64_t samples, size_t
 }
 
 static void free_ring(slot *ring, int slots) {
-    for (int i = 0; ring && i < slots; i++) clt_free(ring[i].detail);
+    for (int i = 0; ring && i < slots; i++) {
+        clt_free(ring[i].detail);
+        clt_text_free(&ring[i].warnings);
+    }
     clt_free(ring);
 }
 
@@ -452,6 +466,7 @@ clt_status clt_loader_next(clt_loader *loader, clt_batch *batch) {
     CLT_TRY(start(loader));
     slot *s = &loader->ring[loader->taken % (uint64_t)loader->slots];
     wait_for_slot(loader, s);
+    log_broken(s);
     if (s->status < 0) {
         clt_status status = s->status;
         stop(loader);

@@ -225,10 +225,10 @@ static void broken_samples_may_be_skipped(void **state) {
         clt_loader *loader = load(d, (clt_loader_options){.batch = 10, .threads = threads, .broken = CLT_BROKEN_SKIP, .prefetch = 20});
         clt_batch batch;
         for (int i = 0; i < 11; i++) {
-            assert_int_equal(clt_loader_broken(loader), i < 10 ? 0 : 5 + 4);
+            assert_int_equal(clt_loader_broken(loader), i < 10 ? 0 : 2);
             assert_ok(clt_loader_next(loader, &batch));
         }
-        assert_int_equal(clt_loader_broken(loader), 5 + 4 + 3 + 2 + 1); /* 98 is five places before sample 0 */
+        assert_int_equal(clt_loader_broken(loader), 5);
         for (int i = 0; i < 3; i++) assert_int_equal(((const uint8_t *)batch.fields[1].data)[i], 0);
         assert_int_equal(batch.indices[batch.samples - 1], 0);
         clt_loader_destroy(loader);

@@ -118,6 +118,7 @@ expect 0 "" --test folder:split/val --from skip.safetensors --broken-samples ski
 json "$out" 'o["test_samples"] == 20 and o["test_broken_samples"] == 3 and sum(map(sum, o["test_confusion"])) == 20 and o["classes"] == ["lie", "stand"]'
 expect 0 "3 samples could not be read, and have no prediction" --predict folder:split/val --from skip.safetensors --broken-samples skip --output skip.csv
 [ "$(wc -l <skip.csv)" -eq 21 ] || fail "predictions of what cannot be read"
+[ "$(grep -c 'damaged JPEG' "$err")" -eq 3 ] || fail "a warning each, once"
 grep -q broken skip.csv && fail "a prediction of what cannot be read"
 expect 0 "" --predict folder:split/val --from skip.safetensors --broken-samples skip --output skip.npy
 "$python" -c 'import struct; d = open("skip.npy", "rb").read(); assert b"(23, 2)" in d; v = struct.unpack("<46f", d[128:]); assert sum(x != x for x in v) == 6, v' || fail "an array with gaps"

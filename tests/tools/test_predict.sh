@@ -326,6 +326,10 @@ np.save("two.npy", np.stack([40 + 10 * np.sin(np.arange(90)), 5e4 + 1.5e4 * np.c
 np.save("whole.npy", x.astype("u1")); np.save("part.npy", (x / 255).astype("f4")); np.save("kinds.npy", (np.arange(90) % 3).astype("i4"))
 END
     expect 0 "" logistic --data npy:part.npy,kinds.npy --epochs 1 --save part.st
+    expect 0 "" --predict npy:part.npy --from part.st --output plain.npy
+    expect 0 "part.npy is read batch by batch" --predict npy:part.npy,stream=1 --from part.st --output streamed.npy
+    cmp -s plain.npy streamed.npy || fail "predictions of an array that stays in its file"
+    expect 0 "part.npy is read batch by batch" --test npy:part.npy,kinds.npy,stream=1 --from part.st
     expect 0 "are they scaled otherwise, as pixels from 0 to 1 and from 0 to 255?" --predict whole.npy --from part.st --output told.npy
     expect 0 "" --predict part.npy --from part.st --output told.npy
     grep -q "scaled otherwise" "$err" && fail "the same scale is told to be another"

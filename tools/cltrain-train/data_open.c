@@ -103,7 +103,7 @@ int data_check_task(const data_spec *spec, const clt_preprocessing *model, const
     return usage_error("%s '%s': regression=%d, but the model predicts %s: leave it out", option, spec->text, spec->task, numbers ? "numbers" : "classes");
 }
 
-static const char *spill_folder(const data_spec *spec) {
+const char *data_spill_folder(const data_spec *spec) {
     const char *named = getenv("TMPDIR");
     if (!wants_stream(spec, spec->path, memory_bytes() / 4)) return NULL;
     return named && named[0] ? named : "/var/tmp";
@@ -116,7 +116,7 @@ static int open_csv(data_parts *parts, const data_spec *spec, bool regression, c
     options.like = like;
     if (like) regression = clt_preprocessing_classes(like) == 0; /* the model has settled it */
     options.regression = spec->task < 0 ? regression : spec->task == 1;
-    options.spill = spill_folder(spec);
+    options.spill = data_spill_folder(spec);
     if (options.spill) message_line("%s is kept in a file in %s, and read batch by batch.", spec->path, options.spill);
     clt_status status = clt_dataset_csv(&parts->train, spec->path, &options);
     return status < 0 ? library_error(status, "--data") : 0;
@@ -261,11 +261,17 @@ static int check_finite(const clt_dataset *data, int field, const char *path) {
     return 0;
 }
 
+clt_status data_read_npy(clt_dataset **dataset, const data_spec *spec, const char *path_y, bool *stream) {
+    *stream = wants_stream(spec, spec->path, memory_bytes() / 4);
+    clt_status status = (*stream ? clt_dataset_npy_stream : clt_dataset_npy)(dataset, spec->path, path_y);
+    if (status >= 0 && *stream) message_line("%s is read batch by batch.", spec->path);
+    return status;
+}
+
 static int open_npy(data_parts *parts, const data_spec *spec) {
-    bool stream = wants_stream(spec, spec->path, memory_bytes() / 4);
-    clt_status status = (stream ? clt_dataset_npy_stream : clt_dataset_npy)(&parts->train, spec->path, spec->path_y);
+    bool stream;
+    clt_status status = data_read_npy(&parts->train, spec, spec->path_y, &stream);
     if (status < 0) return library_error(status, "--data");
-    if (stream) message_line("%s is read batch by batch.", spec->path);
     int code = stream ? 0 : check_finite(parts->train, 0, spec->path);
     if (!code && !stream) code = check_finite(parts->train, 1, spec->path_y);
     if (code) return code;
@@ -475,7 +481,7 @@ int data_open(data_parts *parts, const data_spec *spec, bool regression, bool st
     bool table = spec->source == DATA_CSV || spec->source == DATA_NPY;
     *parts = (data_parts){.table = spec->source == DATA_CSV};
     int code = open_source(parts, spec, regression, seed, like);
-    if (!code && parts->test && (spec->folds || spec->stratify))
+    if (!code && parts->test && (spec->folds || (spec->stratify && !(spec->validation > 0))))
         code = usage_error("%s: '%s' has a test part of its own: nothing is held out of the training part", spec->folds ? "--fold" : "--stratify", spec->text);
     if (!code && spec->validation && spec->source == DATA_TEXT) code = usage_error("--validation: the last tenth of a text is its validation part already");
     if (!code && !parts->test) code = hold_out(parts, spec, seed);

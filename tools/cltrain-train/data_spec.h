@@ -84,6 +84,11 @@ typedef struct data_parts {
 /* Opens archives: "shards-{000..099}.tar" names a hundred. Returns 0, or an exit code after saying what went wrong, in the name of an option. */
 int data_open_tar(clt_dataset **dataset, const char *pattern, const clt_image_folder_options *images, const char *option);
 
+/* Arrays, from memory or, where the options or their size say so, from their files; labels: NULL: none. */
+clt_status data_read_npy(clt_dataset **dataset, const data_spec *spec, const char *labels, bool *stream);
+/* Where the values of a table are kept, by its options or its size; NULL: in memory. */
+const char *data_spill_folder(const data_spec *spec);
+
 /* Opens the data; where it has no test part of its own, a fifth is held out by `seed`. Tables (csv,
  * npy) are standardized on the training part if `standardize`; or all are brought to what a model was trained on, `like` (may be
  * NULL). `regression` says what the model

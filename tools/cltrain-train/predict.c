@@ -61,7 +61,8 @@ static int read_file(use *u) {
 static clt_status open_data(use *u, bool labelled) {
     const data_spec *spec = &u->given->data_spec;
     if (spec->source == DATA_NPY) {
-        clt_status status = clt_dataset_npy(&u->data, spec->path, labelled ? spec->path_y : NULL);
+        bool stream;
+        clt_status status = data_read_npy(&u->data, spec, labelled ? spec->path_y : NULL, &stream);
         return status >= 0 && spec->layout == LAYOUT_NHWC ? clt_dataset_channels_first(u->data) : status;
     }
     if (spec->source == DATA_FOLDER || spec->source == DATA_TAR) {
@@ -77,6 +78,7 @@ static clt_status open_data(use *u, bool labelled) {
     }
     clt_csv_options csv = spec->csv;
     csv.like = u->trained_on;
+    csv.spill = data_spill_folder(spec);
     csv.leave_out = true;
     csv.no_label = !labelled;
     csv.regression = clt_preprocessing_classes(u->trained_on) == 0;

@@ -176,6 +176,8 @@ static void set_outcome(json_t *object, const report *r) {
         set_real(object, "data_wait_seconds", r->data_wait_seconds);
         set_whole(object, "broken_samples", r->broken_samples);
         set_whole(object, scores_key(key, r->held_out, "broken_samples"), r->broken_tested);
+        if (r->validation.samples)
+            set_whole(object, scores_key(key, "validation", "broken_samples"), r->broken_validated);
     }
     set_real(object, "kernel_seconds", r->kernel_seconds);
     set_real(object, "total_seconds", r->total_seconds);

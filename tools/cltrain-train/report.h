@@ -34,6 +34,7 @@ typedef struct report {
     int64_t skipped; /* steps of this run that were left out: their gradients were not finite */
     int64_t broken_samples;   /* of training, by all ranks: others took their places */
     int64_t broken_tested;    /* of the last test, which is without them */
+    int64_t broken_validated; /* the same of --validation */
     double data_wait_seconds; /* for batches, in training */
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;

@@ -193,6 +193,14 @@ static int64_t batch_of_file(const run *r) {
     return samples / (samples / then) == then ? samples / then : 0;
 }
 
+/* Of rank 0, which reads the file: the others are told no more than that it failed. */
+static clt_status all_know(const run *r, bool own, bool *any) {
+    int32_t word = own;
+    clt_status status = ranks_max(r->group, &word, 1);
+    *any = word != 0;
+    return status;
+}
+
 static int resume(run *r) {
     const char *path;
     clt_status status = model_file_find(r->options, r->group, &path);
@@ -202,7 +210,11 @@ static int resume(run *r) {
     if (code) return code;
     status = clt_checkpoint_load(r->trainer, r->train, path);
     /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */
-    if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return tell_standardization(r, path), 0;
+    bool differs_all = false;
+    if (status < 0 && only_tests(r->options) && all_know(r, status == CLT_E_MISMATCH, &differs_all) >= 0 && differs_all) {
+        status = clt_weights_load(r->trainer, path);
+        if (status >= 0) return tell_standardization(r, path), 0;
+    }
     const char *differs = status == CLT_E_MISMATCH ? options_that_differ(r->options) : NULL;
     if (differs)
         return run_error("%s: %s. %s when the file was saved%s", option_of_file(r->options), clt_error_detail(), differs, is_of_alpha() ? "" : "; --init takes the file's weights alone");
@@ -213,6 +225,7 @@ static int resume(run *r) {
     if (r->options->patience != OPTION_UNSET) {
         status = note_recall_best(path, clt_loader_get_position(r->train).epoch, r->group, r->report);
         if (status < 0) return failed(r, status, "resuming");
+        r->report->stopped_early = r->report->best_epoch && clt_loader_get_position(r->train).epoch - r->report->best_epoch >= r->options->patience;
     }
     /* Another seed holds out other samples: the test would see what was trained on. */
     uint64_t seed = clt_loader_get_position(r->train).seed;
@@ -702,6 +715,7 @@ static int train(run *r) {
 static void turn_to_test(run *r) {
     if (!r->last) return;
     r->report->validation = r->report->test;
+    r->report->broken_validated = r->report->broken_tested;
     r->report->held_out = "test";
     clt_loader_destroy(r->test);
     r->test = r->last;

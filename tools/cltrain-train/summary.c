@@ -21,7 +21,7 @@ static void add_json(summary *s, const clt_layer *layer) {
     json_t *shape = json_array();
     for (int i = 0; i < layer->shape.rank; i++) json_array_append_new(shape, json_integer(layer->shape.dims[i]));
     json_array_append_new(s->layers, json_pack("{s:o, s:o, s:o, s:I, s:I, s:f}", "name", document_text(layer->name), "op", document_text(layer->op), "shape", shape, "parameters",
-                                               (json_int_t)layer->parameters, "trained_parameters", (json_int_t)layer->trained, "flops", layer->flops));
+                                               (json_int_t)layer->parameters, "trained_parameters", (json_int_t)layer->trained, "flops", layer->flops / s->samples));
 }
 
 static bool visit_layer(const clt_layer *layer, void *user) {
@@ -38,7 +38,7 @@ static bool visit_layer(const clt_layer *layer, void *user) {
 static int print_json(const summary *s, const options *given, const clt_layer *total, const clt_step_memory *m) {
     json_t *memory = json_pack("{s:I, s:I, s:I, s:I}", "activations", (json_int_t)m->activations, "states", (json_int_t)m->states, "inputs", (json_int_t)m->inputs, "total", (json_int_t)m->total);
     json_t *object = json_pack("{s:o, s:I, s:O, s:I, s:I, s:f, s:o}", "model", document_text(given->model), "batch", (json_int_t)given->batch, "layers", s->layers, "parameters",
-                               (json_int_t)total->parameters, "trained_parameters", (json_int_t)total->trained, "flops", total->flops, "memory_bytes", memory);
+                               (json_int_t)total->parameters, "trained_parameters", (json_int_t)total->trained, "flops", total->flops / s->samples, "memory_bytes", memory);
     int code = object ? document_write_at(object, given->json) : run_error("no memory for the summary");
     json_decref(object);
     return code;
