@@ -62,10 +62,10 @@ void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int
 
 /* Its kernels have the names that those of f32 have, so it is a program of its own, with the prelude that is made for it. */
 static void begin_own(clt_lowering *l, const char *path, clt_dtype storage, bool wide, const char *kernel, int64_t count, int group) {
-    const char *prelude = clt_kernel_source_find(l->device, "prelude.cl"), *own = clt_kernel_source_find(l->device, path);
+    const char *prelude = clt_kernel_source_find(l->device, CLT_PRELUDE), *own = clt_kernel_source_find(l->device, path);
     clt_text text = {0};
     if (!prelude || !own) {
-        clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", own ? "prelude.cl" : path));
+        clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", own ? CLT_PRELUDE : path));
         return;
     }
     clt_text_add(&text, "#define CLT_STORAGE %s\n#define CLT_INDEX %s\n", clt_dtype_name(storage), wide ? "long" : "int");

@@ -25,7 +25,7 @@ struct clt_memory {
 /* A kernel of a module, or all of them if it has no name. */
 typedef struct clt_program_part {
     char module[CLT_HASH_TEXT]; /* hash of its whole text */
-    char kernel[64];
+    char kernel[64];            /* "": all of it */
 } clt_program_part;
 
 typedef struct clt_program {
@@ -35,6 +35,19 @@ typedef struct clt_program {
     char key[CLT_HASH_TEXT]; /* of its file in the cache */
     bool saved;
 } clt_program;
+
+/* catalog.h: a kernel of a program that was built before. */
+typedef struct clt_catalog_entry {
+    char key[CLT_HASH_TEXT];
+    clt_program_part part;
+    bool gone; /* of a program's first one: it cannot be had */
+} clt_catalog_entry;
+
+typedef struct clt_catalog {
+    clt_catalog_entry *entries;
+    size_t n, capacity;
+    bool read;
+} clt_catalog;
 
 typedef struct clt_timer clt_timer; /* timing.c */
 typedef struct clt_watch clt_watch; /* watch.c */
@@ -76,6 +89,7 @@ struct clt_device {
     clt_program **programs;
     size_t n_programs, programs_capacity;
     clt_build_counts counts;
+    clt_catalog catalog; /* of earlier processes; when a request begins it does not change any more */
     clt_mutex mutex; /* guards programs' `saved` and n_programs against the saver */
     clt_thread saver;
     bool saver_running;
@@ -211,6 +225,10 @@ void clt_timer_add(clt_device *device, const char *kernel, cl_event event);
 void clt_device_free_programs(clt_device *device);
 /* What the compiler said; to be freed. NULL: no memory. */
 char *clt_program_log(const clt_device *device, cl_program program);
+/* The key of a program by its source. */
+void clt_program_key(const clt_device *device, const char *source, size_t length, char key[CLT_HASH_TEXT]);
+/* Whether a part has that kernel. */
+bool clt_part_serves(const clt_program_part *part, const char *module_hash, const char *kernel);
 /* The program that a module was built into; NULL if it was not. */
 const clt_program *clt_device_find_program(const clt_device *device, const char *module_hash, const char *kernel);
 

@@ -13,6 +13,9 @@ typedef struct clt_kernel_source {
     const char *text;
 } clt_kernel_source;
 
+/* What stands in front of every program's kernels. */
+#define CLT_PRELUDE "prelude.cl"
+
 extern const clt_kernel_source clt_kernel_sources[]; /* ended by a NULL path */
 
 /* NULL if there is none of that path. With the setting kernel_folder a file of that path there takes the

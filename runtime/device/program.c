@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/device/catalog.h"
 #include "runtime/device/cl.h"
 #include "runtime/device/kernel_source.h"
 #include "runtime/device/settings.h"
@@ -19,7 +20,6 @@
  * network, are nothing else. */
 static const char build_options[] = "-cl-std=CL1.2 -cl-denorms-are-zero";
 static const char cache_magic[8] = "CLTBIN1";
-static const char prelude_path[] = "prelude.cl";
 
 /* What a driver says that it has, and nobody believes. */
 enum { MOST_BINARY = 1 << 28, MOST_LOG = 1 << 24 };
@@ -41,6 +41,11 @@ static bool cache_is_off(const clt_device *device) {
 static bool saves_programs(const clt_device *device) {
     const char *setting = device->settings.program_cache;
     return !strcmp(setting, "on") || (!setting[0] && !clt_settings_driver_caches(device->info.platform));
+}
+
+/* Where neither the cache nor the driver has binaries, a program that has more than what is wanted costs more. */
+static bool keeps_catalog(const clt_device *device) {
+    return !cache_is_off(device) && !device->for_trials && (saves_programs(device) || clt_settings_driver_caches(device->info.platform));
 }
 
 static clt_status cache_path(const clt_device *device, const char *key, clt_text *path) {
@@ -182,6 +187,7 @@ void clt_device_free_programs(clt_device *device) {
     if (!device->for_trials && !device->lost) save_all(device);
     for (size_t i = 0; i < device->n_programs; i++) program_free(device, device->programs[i]);
     clt_free(device->programs);
+    clt_catalog_free(&device->catalog);
 }
 
 char *clt_program_log(const clt_device *device, cl_program program) {
@@ -233,35 +239,38 @@ typedef struct build_job {
     clt_text source;
     const char *label;
     clt_program *program;
-    bool loaded;
+    bool loaded, known; /* known: of the catalog */
     clt_status status;
     char error[4096];
 } build_job;
 
-static void make_key(const build_job *job, char key[CLT_HASH_TEXT]) {
+void clt_program_key(const clt_device *device, const char *source, size_t length, char key[CLT_HASH_TEXT]) {
     key[0] = 0;
     clt_hash_add(key, cache_magic, sizeof cache_magic);
-    clt_hash_add(key, job->device->identity, CLT_HASH_TEXT);
+    clt_hash_add(key, device->identity, CLT_HASH_TEXT);
     clt_hash_add(key, build_options, sizeof build_options);
-    clt_hash_add(key, job->source.data, job->source.length);
+    clt_hash_add(key, source, length);
 }
 
 static void run_job(void *argument, int i) {
     build_job *job = &((build_job *)argument)[i];
     clt_program *program = job->program;
-    make_key(job, program->key);
+    clt_program_key(job->device, job->source.data, job->source.length, program->key);
     program->program = cache_load(job->device, program->key);
     job->loaded = program->program != NULL;
     if (!job->loaded) job->status = build_source(job->device, job->source.data, job->label, &program->program);
     program->saved = job->loaded || !saves_programs(job->device);
+    if (job->status == CLT_OK && !job->known && keeps_catalog(job->device)) clt_catalog_add(job->device, program, &job->source);
     if (job->status < 0) snprintf(job->error, sizeof job->error, "%s", clt_error_detail());
 }
 
+bool clt_part_serves(const clt_program_part *part, const char *module_hash, const char *kernel) {
+    return !strcmp(part->module, module_hash) && (!part->kernel[0] || !strcmp(part->kernel, kernel));
+}
+
 static bool holds(const clt_program *program, const char *module_hash, const char *kernel) {
-    for (size_t k = 0; k < program->n_parts; k++) {
-        const clt_program_part *part = &program->parts[k];
-        if (!strcmp(part->module, module_hash) && (!part->kernel[0] || !strcmp(part->kernel, kernel))) return true;
-    }
+    for (size_t k = 0; k < program->n_parts; k++)
+        if (clt_part_serves(&program->parts[k], module_hash, kernel)) return true;
     return false;
 }
 
@@ -292,7 +301,7 @@ static clt_status job_add(build_job *job, const portion *p) {
     clt_program *program = job->program;
     if (!program) {
         program = job->program = clt_calloc(1, sizeof *program);
-        const char *prelude = clt_kernel_source_find(job->device, prelude_path);
+        const char *prelude = clt_kernel_source_find(job->device, CLT_PRELUDE);
         if (!program) return clt_fail_memory(sizeof *program);
         clt_text_add(&job->source, "%s\n", prelude && !module->isolated ? prelude : "");
         job->label = module->label;
@@ -311,7 +320,7 @@ static clt_status job_add(build_job *job, const portion *p) {
 
 /* Few programs, of which several can be built at once; the number must not depend on the machine's
  * load, for it decides the keys of the cache. */
-enum { PROGRAMS_PER_REQUEST = 4 };
+enum { PROGRAMS_PER_REQUEST = 4, MOST_KNOWN = 8 };
 
 /* Drivers that build one program after the other. PoCL's compiler holds a lock, and each program costs it another reading
  * of OpenCL's own header; but it loads several at once. */
@@ -343,27 +352,97 @@ typedef struct request {
     bool whole; /* all of each */
 } request;
 
+/* In a program of the device, or one of the request's. */
+static bool is_held(const clt_device *device, const build_job *jobs, int n, const char *hash, const char *kernel) {
+    if (clt_device_find_program(device, hash, kernel)) return true;
+    for (int j = 0; j < n; j++)
+        if (jobs[j].program && holds(jobs[j].program, hash, kernel)) return true;
+    return false;
+}
+
 /* Whether anything of the portion is still to be built; what is not is taken out of it. */
-static bool is_missing(const clt_device *device, const request *r, portion *p) {
-    if (r->whole || !p->module->separable) return !clt_device_find_program(device, p->hash, "");
+static bool is_missing(const clt_device *device, const build_job *jobs, int n, const request *r, portion *p) {
+    if (r->whole || !p->module->separable) return !is_held(device, jobs, n, p->hash, "");
     bool any = false;
     for (int i = 0; i < r->n_wanted; i++) {
         clt_wanted *w = &r->wanted[i];
         if (w->module != p->index) continue;
-        if (clt_device_find_program(device, p->hash, w->kernel)) w->module = -1;
+        if (is_held(device, jobs, n, p->hash, w->kernel)) w->module = -1;
         else any = true;
     }
     return any;
 }
 
+/* ---- what was built before ---- */
+
+typedef struct missing {
+    clt_program_part *parts;
+    bool *found; /* of each part: whether a job has it */
+    size_t n;
+} missing;
+
+static void add_missing(missing *m, const char *hash, const char *kernel) {
+    clt_program_part *part = &m->parts[m->n++];
+    memcpy(part->module, hash, sizeof part->module);
+    snprintf(part->kernel, sizeof part->kernel, "%s", kernel);
+}
+
+static void find_missing(const clt_device *device, const request *r, missing *m) {
+    for (int i = 0; i < r->n; i++) {
+        char hash[CLT_HASH_TEXT];
+        bool whole = r->whole || !r->modules[i].separable;
+        clt_hash_text(r->modules[i].text, strlen(r->modules[i].text), hash);
+        if (whole && !clt_device_find_program(device, hash, "")) add_missing(m, hash, "");
+        for (int k = 0; !whole && k < r->n_wanted; k++)
+            if (r->wanted[k].module == i && !clt_device_find_program(device, hash, r->wanted[k].kernel)) add_missing(m, hash, r->wanted[k].kernel);
+    }
+}
+
+static clt_status take_program(build_job *job, clt_catalog_choice choice) {
+    job->known = true;
+    job->label = "several modules";
+    job->program = clt_calloc(1, sizeof *job->program);
+    if (!job->program) return clt_fail_memory(sizeof *job->program);
+    for (size_t i = 0; i < choice.n; i++) CLT_TRY(add_part(job->program, choice.parts[i].part.module, choice.parts[i].part.kernel));
+    return CLT_OK;
+}
+
+/* Jobs of programs that have some of what is missing, from jobs[*n] on. */
+static clt_status take_known(clt_device *device, missing *m, build_job *jobs, int *n) {
+    clt_catalog_choice choice = {0};
+    clt_catalog_read(device);
+    for (int taken = 0; taken < MOST_KNOWN && clt_catalog_choose(&device->catalog, m->parts, m->found, m->n, &choice);) {
+        build_job *job = &jobs[*n];
+        if (!clt_catalog_source(device, choice, &job->source)) {
+            clt_text_free(&job->source);
+            continue;
+        }
+        ++*n, taken++;
+        job->device = device;
+        CLT_TRY(take_program(job, choice));
+        for (size_t i = 0; i < m->n; i++) m->found[i] |= holds(job->program, m->parts[i].module, m->parts[i].kernel);
+    }
+    return CLT_OK;
+}
+
+static clt_status gather_known(clt_device *device, const request *r, build_job *jobs, int *n) {
+    size_t most = (size_t)r->n + (size_t)r->n_wanted;
+    missing m = {.parts = clt_alloc(most * sizeof *m.parts), .found = clt_calloc(most, sizeof *m.found)};
+    clt_status status = m.parts && m.found ? CLT_OK : clt_fail_memory(most * sizeof *m.parts);
+    if (status == CLT_OK) find_missing(device, r, &m);
+    if (status == CLT_OK && m.n) status = take_known(device, &m, jobs, n);
+    clt_free(m.parts);
+    clt_free(m.found);
+    return status;
+}
+
 static clt_status gather(clt_device *device, const request *r, build_job *jobs, int *n_jobs) {
     int isolated = PROGRAMS_PER_REQUEST;
+    if (keeps_catalog(device)) CLT_TRY(gather_known(device, r, jobs, &isolated));
     for (int i = 0; i < r->n; i++) {
         portion p = {.module = &r->modules[i], .wanted = r->wanted, .n_wanted = r->n_wanted, .index = i};
         clt_hash_text(p.module->text, strlen(p.module->text), p.hash);
-        bool seen = !is_missing(device, r, &p);
-        for (int j = 0; j < isolated && !seen; j++) seen = jobs[j].program && holds(jobs[j].program, p.hash, "");
-        if (seen) continue;
+        if (!is_missing(device, jobs, isolated, r, &p)) continue;
         int target = p.module->isolated ? isolated++ : choose_job(device, jobs);
         jobs[target].device = device;
         CLT_TRY(job_add(&jobs[target], &p));
@@ -395,7 +474,7 @@ static clt_status adopt(clt_device *device, build_job *job) {
 }
 
 static clt_status build(clt_device *device, const request *r) {
-    int most = r->n + PROGRAMS_PER_REQUEST, n_jobs = 0;
+    int most = r->n + PROGRAMS_PER_REQUEST + MOST_KNOWN, n_jobs = 0;
     build_job *jobs = clt_calloc((size_t)most, sizeof *jobs);
     if (!jobs) return clt_fail_memory((size_t)most * sizeof *jobs);
     double start = clt_seconds();

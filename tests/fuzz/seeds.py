@@ -301,6 +301,8 @@ told_times = [json.dumps(t) for t in timings]
 write("times", "\n".join(told_times) + "\n", told_times[0] + "\n" + told_times[1] + "\n", told_times[0], "\n".join(told_times[1:4]) + "\n" + told_times[0][:40],
       "no JSON\n\n{}\n", '{"problem": "a", "problem": "b"}\n', "", "\0\n", *(t + "\n" + told_times[1] + "\n" for t in told_times[3:]))
 write("programs", b"\1\0\0payload", b"\1\0\1payload", b"\1\x0a\1payload", b"\1\x2d\1payload", b"\1\x50\1payload", b"\1\0\0", b"CLTBIN1\0short", b"\0" * 90)
+H = "0123456789abcdef" * 2
+write("catalog", f"{H} {H[::-1]} cpu_copy\n{H} {H} -\n{H[1:]}0 {H} ref_adam\n", f"{H} {H}  \n{H} {H} a-b\n{H}-{H} a\n{H} {H} a", f"{H} {H} " + "x" * 64 + "\n", "\n\n \n", f"g{H[1:]} {H} a\n")
 write("peaks", "123456700000 23456780000 3\n", "123456700000 23456780000 3\nx", "123456700000 23456780000 1001\n", "123456700000  23456780000 3", "123,4 23456780000 3", "1.234567e+11 2.345678e+10 3\n", "1e11 2e10 0\n", "-1 2 3", "nan inf 3", "1e30 1 1", "x", "", "1 2 99999999999999", "1e11 2e10 3 " * 9)
 write("capabilities", "0\n", "1\n", "2\n", "1", "", "11\n", "1\n" * 40)
 

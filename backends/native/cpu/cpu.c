@@ -43,7 +43,7 @@ static void begin(clt_lowering *l, const clt_cpu_variant *v, const char *epilogu
     }
     if (v->storage != CLT_F32) clt_text_add(&text, "#define CLT_STORAGE %s\n", clt_dtype_name(v->storage));
     /* Programs of many modules have the prelude anyway. */
-    if (isolated) add_whole(&text, clt_kernel_source_find(l->device, "prelude.cl"));
+    if (isolated) add_whole(&text, clt_kernel_source_find(l->device, CLT_PRELUDE));
     if (epilogue) add_whole(&text, epilogue);
     clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, rows);
     add_whole(&text, shared);

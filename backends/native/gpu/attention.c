@@ -20,7 +20,7 @@ static void lower(clt_lowering *l, const clt_tensor *node, const char *kernel, i
     int tile = l->parameters[0], items = items_of(tile);
     clt_text text = {0};
     if (node->dtype != CLT_F32) clt_text_add(&text, "#define CLT_STORAGE %s\n", clt_dtype_name(node->dtype));
-    clt_text_add(&text, "%s", clt_kernel_source_find(l->device, "prelude.cl"));
+    clt_text_add(&text, "%s", clt_kernel_source_find(l->device, CLT_PRELUDE));
     clt_gpu_group_text(&text, l->device, items);
     clt_text_add(&text, "#define GPU_T %d\n#define ATTENTION_D %d\n", tile, (int)clt_attention_sizes(node).d);
     clt_attention_add_text(&text, l->device, path);

@@ -137,7 +137,7 @@ void clt_gpu_group_text(clt_text *text, const clt_device *device, int items) {
 void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes) {
     if (y->dtype != CLT_F32) clt_text_add(text, "#define CLT_STORAGE %s\n", clt_dtype_name(y->dtype));
     if (y->dtype != CLT_F32 && !finishes) clt_text_add(text, "#define GPU_RESULT f32\n");
-    clt_text_add(text, "%s", clt_kernel_source_find(device, "prelude.cl"));
+    clt_text_add(text, "%s", clt_kernel_source_find(device, CLT_PRELUDE));
     clt_text_add(text, "#define GPU_CHANNEL(row, column) (%s)\n", y->op->epilogue == CLT_EPILOGUE_COLUMNS ? "column" : "row");
     if (y->epilogue && finishes) clt_epilogue_define(text, y);
 }
