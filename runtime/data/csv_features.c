@@ -149,11 +149,11 @@ static clt_status check_dates(const clt_csv_feature *f, int64_t i, const clt_csv
                     c->path, (long long)c->columns[i] + 1, name, clt_show(f->categories.names.items[example], shown), (long long)c->columns[i], (long long)c->columns[i]);
 }
 
-/* Identifiers are texts, too, of which nothing can be learned. */
+/* Identifiers are texts, too, of which nothing can be learned; but the caller may know better. */
 static clt_status check_categories(const clt_csv_feature *f, int64_t i, const clt_csv_columns *c, size_t rows) {
     enum { FEW = 10 };
     int64_t n = f->categories.names.n;
-    if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || n <= FEW || (size_t)n * 2 <= rows) return CLT_OK;
+    if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || c->texts[c->columns[i]] || n <= FEW || (size_t)n * 2 <= rows) return CLT_OK;
     char name[CLT_SHOWN_TEXT];
     return clt_fail(CLT_E_FORMAT, "%s: column %lld (%s): %lld different texts in %lld lines, as identifiers have: leave it out with drop=%lld", c->path,
                     (long long)c->columns[i] + 1, clt_show(c->header[c->columns[i]], name), (long long)n, (long long)rows, (long long)c->columns[i]);

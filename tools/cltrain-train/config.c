@@ -75,7 +75,10 @@ json_t *config_write(const options *given) {
     json_t *object = json_object();
     for (int i = 0; i < option_row_count; i++) {
         const option_row *row = &option_rows[i];
-        if (row->kind != OPTION_HEADING && strcmp(row->name, "config") != 0 && option_given(row, given, &none)) json_object_set_new(object, row->name, value_of(row, given));
+        if (row->kind == OPTION_HEADING || strcmp(row->name, "config") == 0 || !option_given(row, given, &none)) continue;
+        json_t *value = value_of(row, given);
+        if (!value && given->log) warning("--log: --%s is no UTF-8: the log lacks it, and --config cannot repeat the run", row->name);
+        json_object_set_new(object, row->name, value);
     }
     return object;
 }
