@@ -1,7 +1,7 @@
 """check_page.py BROWSER < LINES: pages as they are drawn, on phones, wide screens, in the dark and in print: nothing
 overflows, no label covers another, all can be read, and nothing is run or fetched. A line is PAGE and what is wanted of it,
 with tabs between: points=N, contains=TEXT, shots=STEM (pictures of it are kept),
-scripts=N (default: none), curves=N."""
+scripts=N (default: where there is a roofline its data and what draws it, else none), curves=N."""
 import os
 import sys
 
@@ -127,7 +127,7 @@ def look(browser, page, wanted, name, view):
     complaints = found["bad"] + browser.complaints() + [r for r in browser.requests() if not r.endswith(os.path.basename(page))]
     if found["dark"] != (name == "dark"):
         complaints.append("the paper is " + ("dark" if found["dark"] else "light"))
-    if found["scripts"] != int(dict(wanted).get("scripts", 0)):
+    if found["scripts"] != int(dict(wanted).get("scripts", 2 if found["drawings"] else 0)):
         complaints.append(f"{found['scripts']} scripts")
     for key, value in wanted:
         if key == "curves" and found["curves"] != int(value):

@@ -23,6 +23,11 @@ report() {
     expect "$code" "" report $files --html "$html"
 }
 
+# The policy of pages allows roofline.js alone: by the hash that browsers reckon.
+hash=$("$python" -c 'import base64, hashlib, sys; print("sha256-" + base64.b64encode(hashlib.sha256(open(sys.argv[1], "rb").read()).digest()).decode())' \
+    "$sources/tools/cltrain-probe/roofline.js")
+grep -qF "\"$hash\"" "$sources/tools/cltrain-probe/report_page.c" || fail "roofline.js has another hash than report_page.c says: $hash"
+
 # ---- a real bench ----
 
 cat >"$folder/small.txt" <<'END'

@@ -36,7 +36,7 @@ static void print_help(void) {
     help_print(stdout, "Usage: " PROGRAM " report FILE.json... [options]\n"
                        "\n"
                        "Makes a page of HTML of files that list, bench, compare, verify, model and recommend wrote with --json: one\n"
-                       "file, without scripts, and with nothing from elsewhere. Two benches of one device are compared, the second\n"
+                       "file, with nothing from elsewhere and no script but its own. Two benches of one device are compared, the second\n"
                        "with the first; the page says why where they cannot be. Nothing is measured.\n");
     option_print(rows, ROWS, stdout);
     help_print(stdout, "\nExit status: 0 done; 1 the page cannot be written; 2 a file is not a document of " PROGRAM ", or is cut\n"

@@ -17,15 +17,11 @@ int report_write(FILE *page, const json_t *const *documents, int n);
 
 /* ---- parts of a page ---- */
 
-/* report_bench.c: limits and ops. `ids` goes before the ids of its sections. */
-void report_bench(FILE *page, const json_t *bench, const char *ids, const char *name);
+/* report_bench.c: limits and ops. `ids` goes before the ids of its sections; `rooflines`: what is drawn. */
+void report_bench(FILE *page, const json_t *bench, const char *ids, const char *name, json_t *rooflines);
 
-/* report_roofline.c: the drawing, for wide and for narrow screens, and its legend. */
-void report_roofline(FILE *page, const json_t *bench);
-/* The family of an op's problem, from 1, for marks. */
-int report_family(const char *problem);
-/* A mark around (x, y). */
-void report_mark(FILE *page, int family, double x, double y, double radius);
+/* report_roofline.c: a figure, and what roofline.js draws in it, one more of `rooflines`. */
+void report_roofline(FILE *page, const json_t *bench, json_t *rooflines);
 
 /* report_other.c: `a` and `b`, the benches compared, may be NULL. One that could not be made has a "why". */
 void report_comparison(FILE *page, const json_t *comparison, const json_t *a, const json_t *b);

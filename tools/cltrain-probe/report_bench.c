@@ -297,11 +297,11 @@ static void section(FILE *page, const char *ids, const char *what, const char *n
     page_section(page, id, text);
 }
 
-void report_bench(FILE *page, const json_t *bench, const char *ids, const char *name) {
+void report_bench(FILE *page, const json_t *bench, const char *ids, const char *name, json_t *rooflines) {
     const json_t *results = json_object_get(bench, "results");
     section(page, ids, "roofline", name, "Roofline");
     if (!json_is_true(json_object_get(bench, "complete"))) fputs("<p><strong>This bench was stopped before its end.</strong></p>\n", page);
-    report_roofline(page, bench);
+    report_roofline(page, bench, rooflines);
     page_section_end(page);
     section(page, ids, "ops", name, "Ops by backend");
     counts(page, results);

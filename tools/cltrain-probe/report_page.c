@@ -7,6 +7,12 @@
 #include "tools/survey/document.h"
 #include "tools/survey/page.h"
 
+/* Of roofline.js, as browsers reckon it: tests/tools/test_html.sh tells the right one. */
+#define SCRIPT_HASH "sha256-LO7KDjgTLSMGu8ju4XXvFA7BeSNNfHpDS/kYN3wNkkc="
+
+extern const unsigned char roofline_script[];
+extern const size_t roofline_script_bytes;
+
 typedef struct pages {
     const json_t *const *documents;
     int n;
@@ -37,7 +43,7 @@ static void head(FILE *page, const pages *p) {
     const char *name = document_string(device, "name");
     char title[256];
     snprintf(title, sizeof title, "%.180s%scltrain-probe", name, name[0] ? ": " : "");
-    page_begin(page, title);
+    page_begin_scripted(page, title, bench ? SCRIPT_HASH : NULL, NULL, 0);
     fputs("<header>\n<h1>", page);
     page_short(page, name[0] && json_array_size(json_object_get(first, "devices")) == 1 ? name : "OpenCL devices");
     fputs("</h1>\n<p class=\"soft\">", page);
@@ -102,7 +108,7 @@ static void cards(FILE *page, const pages *p) {
 
 /* ---- the rest ---- */
 
-static void benches(FILE *page, const pages *p) {
+static void benches(FILE *page, const pages *p, json_t *rooflines) {
     const json_t *bench;
     int n = count(p, "bench");
     for (int i = 0; (bench = nth(p, "bench", i)); i++) {
@@ -113,7 +119,7 @@ static void benches(FILE *page, const pages *p) {
             if (n == 2 && nth(p, "compare", 0)) snprintf(name, sizeof name, "%c", 'A' + i);
             else snprintf(name, sizeof name, "%d: %.80s", i + 1, device);
         }
-        report_bench(page, bench, ids, name);
+        report_bench(page, bench, ids, name, rooflines);
     }
 }
 
@@ -125,10 +131,16 @@ int report_write(FILE *page, const json_t *const *documents, int n) {
     for (int i = 0; (document = nth(&p, "compare", i)); i++)
         report_comparison(page, document, i == 0 ? bench : NULL, i == 0 ? nth(&p, "bench", 1) : NULL);
     if ((document = nth(&p, "no comparison", 0))) report_no_comparison(page, "Comparison", document);
-    benches(page, &p);
+    json_t *rooflines = json_array();
+    benches(page, &p, rooflines);
     report_models(page, documents, n);
     for (int i = 0; (document = nth(&p, "recommend", i)); i++) report_recommend(page, document);
     for (int i = 0; (document = nth(&p, "verify", i)); i++) report_verify(page, document);
+    bool drawn = json_array_size(rooflines) > 0;
+    json_t *data = json_pack("{s:o}", "rooflines", rooflines);
+    int code = drawn ? page_script(page, data, roofline_script, roofline_script_bytes) : 0;
+    json_decref(data);
     page_end(page, bench ? bench : documents[0]);
+    if (code) return code;
     return fflush(page) || ferror(page) ? output_failed(page) : 0;
 }

@@ -72,19 +72,9 @@ static int put_data(FILE *page, const run *runs, int n) {
         json_array_append_new(list, json_pack("{s:o, s:s, s:O}", "name", name, "held_out", r->held_out, "records", r->records));
     }
     json_t *data = json_pack("{s:o}", "runs", list);
-    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII);
+    int code = page_script(page, data, report_script, report_script_bytes);
     json_decref(data);
-    if (!text) return run_error("no memory for the page");
-    fputs("<script type=\"application/json\" id=\"data\">", page);
-    for (const char *c = text; *c; c++) {
-        if (*c == '<') fputs("\\u003c", page);
-        else fputc(*c, page);
-    }
-    fputs("</script>\n<script>", page);
-    fwrite(report_script, 1, report_script_bytes, page);
-    fputs("</script>\n", page);
-    free(text);
-    return 0;
+    return code;
 }
 
 static double of_part(const json_t *object, const char *part, const char *name) {

@@ -1,8 +1,10 @@
 #include "tools/survey/page.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/survey/document.h"
 
@@ -107,6 +109,21 @@ void page_begin_scripted(FILE *page, const char *title, const char *hash, const 
     fwrite(page_style, 1, page_style_bytes, page);
     if (style) fwrite(style, 1, style_bytes, page);
     fputs("</style>\n</head>\n<body>\n", page);
+}
+
+int page_script(FILE *page, const json_t *data, const unsigned char *script, size_t bytes) {
+    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII);
+    if (!text) return run_error("no memory for the page");
+    fputs("<script type=\"application/json\" id=\"data\">", page);
+    for (const char *c = text; *c; c++) {
+        if (*c == '<') fputs("\\u003c", page);
+        else fputc(*c, page);
+    }
+    fputs("</script>\n<script>", page);
+    fwrite(script, 1, bytes, page);
+    fputs("</script>\n", page);
+    free(text);
+    return 0;
 }
 
 void page_end(FILE *page, const json_t *document) {

@@ -22,6 +22,8 @@ void page_code(FILE *page, const char *text);
 void page_begin(FILE *page, const char *title);
 /* With a style besides the common one, and a script that the policy allows, by the hash of its bytes: "sha256-...". */
 void page_begin_scripted(FILE *page, const char *title, const char *hash, const char *style, size_t style_bytes);
+/* The page's data, as the element "data" has them, and the script. Returns 0, or EXIT_FAILED after saying why. */
+int page_script(FILE *page, const json_t *data, const unsigned char *script, size_t bytes);
 /* With the tool's name, version and commit, and when and where it ran, as `document` says ("tool", "host", "time_utc"). */
 void page_end(FILE *page, const json_t *document);
 
