@@ -4,6 +4,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/table.h"
+#include "runtime/data/csv_date.h"
 #include "runtime/data/csv_features.h"
 #include "runtime/data/csv_labels.h"
 #include "runtime/data/csv_reader.h"

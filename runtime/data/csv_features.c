@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/data/csv_date.h"
+
 /* ---- the numbers of a column ---- */
 
 const clt_csv_range clt_csv_no_range = {.first = NAN, .low = INFINITY, .high = -INFINITY};
@@ -121,22 +123,6 @@ static clt_status find_fill(clt_csv_feature *f, int64_t i, const clt_csv_columns
     return CLT_OK;
 }
 
-bool clt_csv_is_date(const char *text) {
-    size_t digits[3];
-    char between = *text ? text[strspn(text, "0123456789")] : 0;
-    if (!between || !strchr("-/.", between)) return false;
-    for (int part = 0; part < 3; part++) {
-        digits[part] = strspn(text, "0123456789");
-        text += digits[part];
-        if (part < 2 && *text++ != between) return false;
-    }
-    if (*text && !((*text == ' ' || *text == 'T') && text[1] >= '0' && text[1] <= '9')) return false;
-    bool short_year = digits[0] == 2 && digits[1] == 2 && digits[2] == 2, first = digits[0] == 4, last = digits[2] == 4;
-    size_t most = CLT_MAX(CLT_MAX(first ? 0 : digits[0], digits[1]), last ? 0 : digits[2]), least = CLT_MIN(CLT_MIN(digits[0], digits[1]), digits[2]);
-    return short_year || (first != last && least > 0 && most <= 2);
-}
-
-/* As categories they would tell nothing of a date that was not there. */
 static clt_status check_dates(const clt_csv_feature *f, int64_t i, const clt_csv_columns *c) {
     char name[CLT_SHOWN_TEXT], shown[CLT_SHOWN_TEXT];
     if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || c->texts[c->columns[i]]) return CLT_OK;

@@ -49,9 +49,6 @@ size_t clt_csv_trim(const char **field);
 /* Whether a field stands for a value that is not there. */
 bool clt_csv_is_missing(const char *field);
 
-/* Numbers apart by - / or . as 2024-03-31, 3/31/2024 or 31.03.24 are, and what stands behind a space or T, such as a time. */
-bool clt_csv_is_date(const char *text);
-
 /* The category of a text. CLT_E_FORMAT, without words, where the feature is numbers; CLT_E_RANGE: no category, or too many. */
 clt_status clt_csv_features_text(clt_csv_feature *feature, const char *text, float *value);
 
