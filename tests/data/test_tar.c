@@ -67,6 +67,7 @@ static void members_of_one_name_are_a_sample(void **state) {
     assert_int_equal(x.n, 3);
     assert_int_equal(x.ignored, 1);
     assert_int_equal(x.classes, 13);
+    assert_int_equal(x.absent, 10);
     static const struct {
         const char *name;
         int32_t label;
@@ -116,7 +117,7 @@ static void refuses_what_is_no_archive(void **state) {
     begin(), put("a.jpg", '0', "x", 1);
     assert_status(read_one(&x, end(), true), CLT_E_FORMAT);
     assert_detail("sample 'a' has an image, but no label");
-    static const char *const labels[] = {"", "cat", "-1", "1.5", "2147483647", "99999999999999999999", "1 2", "123456789012345678901234567890123"};
+    static const char *const labels[] = {"", "cat", "-1", "1.5", "16777216", "99999999999999999999", "1 2", "123456789012345678901234567890123"};
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
         begin(), put_sample("a", labels[i]);
         assert_status(read_one(&x, end(), true), CLT_E_FORMAT);

@@ -62,6 +62,8 @@ clt_status clt_dataset_image_tar(clt_dataset **dataset, const char *const *paths
     CLT_TRY_GOTO(clt_picture_resolve(&a->options, options, "clt_dataset_image_tar"));
     CLT_TRY_GOTO(clt_tar_read(&a->index, paths, n_paths, !a->options.no_label));
     if (a->index.ignored) clt_log_message(CLT_LOG_WARNING, "%s: %lld samples have no image, and are left out", paths[0], (long long)a->index.ignored);
+    if (a->index.absent && !(options && options->like))
+        clt_log_message(CLT_LOG_WARNING, "%s: %d of the classes 0 to %d have no sample", paths[0], a->index.absent, a->index.classes - 1);
     CLT_TRY_GOTO(make_dataset(&d, a, options ? options->like : NULL));
     *dataset = d;
     return CLT_OK;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { BLOCK = 512, MOST_NAME = 4096, MOST_LABEL = 32, MOST_IMAGE = 1 << 30 };
+enum { BLOCK = 512, MOST_NAME = 4096, MOST_LABEL = 32, MOST_IMAGE = 1 << 30, MOST_CLASSES = 1 << 24 };
 
 typedef struct member {
     char name[MOST_NAME];
@@ -156,9 +156,9 @@ static clt_status read_label(walk *w, const member *m) {
     int64_t label = 0;
     if (m->bytes > 0 && m->bytes <= MOST_LABEL) CLT_TRY(clt_file_view_read(view_of(w), path_of(w), m->offset, text, (size_t)m->bytes));
     size_t digits = strspn(text, "0123456789");
-    for (size_t i = 0; i < digits && label < INT32_MAX; i++) label = 10 * label + (text[i] - '0');
-    if (!digits || text[digits + strspn(text + digits, " \t\r\n")] || label >= INT32_MAX)
-        return clt_fail(CLT_E_FORMAT, "%s: %s: '%s' is not a class: expected a whole number from 0", path_of(w), clt_show(m->name, name), clt_show(text, shown));
+    for (size_t i = 0; i < digits && label < MOST_CLASSES; i++) label = 10 * label + (text[i] - '0');
+    if (!digits || text[digits + strspn(text + digits, " \t\r\n")] || label >= MOST_CLASSES)
+        return clt_fail(CLT_E_FORMAT, "%s: %s: '%s' is not a class: expected a whole number from 0, below %d", path_of(w), clt_show(m->name, name), clt_show(text, shown), MOST_CLASSES);
     w->sample.label = (int32_t)label;
     w->has_label = true;
     return CLT_OK;
@@ -213,6 +213,15 @@ static clt_status open_shards(clt_tar_index *x, const char *const *paths, int n)
     return CLT_OK;
 }
 
+static clt_status count_absent(clt_tar_index *x) {
+    bool *there = clt_calloc((size_t)x->classes, sizeof *there);
+    if (!there) return clt_fail_memory((size_t)x->classes);
+    for (size_t i = 0; i < x->n; i++) there[x->samples[i].label] = true;
+    for (int c = 0; c < x->classes; c++) x->absent += !there[c];
+    clt_free(there);
+    return CLT_OK;
+}
+
 clt_status clt_tar_read(clt_tar_index *x, const char *const *paths, int n, bool labelled) {
     CLT_TRY(open_shards(x, paths, n));
     walk *w = clt_calloc(1, sizeof *w);
@@ -226,6 +235,7 @@ clt_status clt_tar_read(clt_tar_index *x, const char *const *paths, int n, bool 
     clt_free(w);
     clt_free(m);
     if (status == CLT_OK && !x->n) status = clt_fail(CLT_E_FORMAT, "%s: no image: no member .jpg, .jpeg or .png%s", paths[0], n > 1 ? ", nor in the other archives" : "");
+    if (status == CLT_OK && labelled) status = count_absent(x);
     return status;
 }
 

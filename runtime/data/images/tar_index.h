@@ -23,6 +23,7 @@ typedef struct clt_tar_index {
     size_t n, capacity;
     clt_text names; /* each with its NUL */
     int classes;     /* 1 + the largest label */
+    int absent;      /* of these, how many have no sample */
     int64_t ignored; /* samples without an image */
 } clt_tar_index;
 
