@@ -25,7 +25,7 @@ def write(path, *events):
 bad = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1><!--"
 start = {"event": "start", "model": bad, "data": bad, "device": bad, "steps": 0}
 write("markup.jsonl", start, {"event": "epoch", "epoch": 1, "step": 5, "train_loss": 1, "test_loss": 2},
-      {"event": "end", "test_confusion": [[1, 2], [3, 4]], "classes": [bad, "b" * 300]})
+      {"event": "end", "test_confusion": [[1, 2], [3, 4]], "classes": [bad, "b" * 300], "broken_samples": 71, "test_broken_samples": 0})
 write("odd.jsonl", {"event": "start", "model": 7, "data": ["x"], "steps": "no"}, {"event": "later", "x": 1},
       {"event": "epoch", "epoch": "one", "step": 1e300, "train_loss": -1e300, "test_loss": None}, {"event": "end", "test_confusion": [[1], "x", []], "classes": 3})
 write("many.jsonl", start, *({"event": "progress", "step": i, "train_loss": 1e-6 * i + 1e-9, "lr": 0.1} for i in range(2000)))
@@ -58,7 +58,8 @@ expect 0 "" resumed.jsonl --html resumed.html
 page resumed "contains=resumed.jsonl: 4 epochs"
 grep -q '"train_loss": *77' resumed.html && fail "a step that was done again is told as it was before"
 expect 0 "" markup.jsonl --html markup.html
-page markup "contains=<script>window.hacked=1</script>"
+page markup "contains=<script>window.hacked=1</script>" contains=broken_samples
+grep -q '<dt>broken_samples' markup.html && ! grep -q '<dt>test_broken' markup.html || fail "samples that could not be read"
 expect 0 "" odd.jsonl --html odd.html
 page odd "contains=odd.jsonl"
 expect 0 "" many.jsonl --html many.html

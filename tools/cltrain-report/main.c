@@ -128,19 +128,25 @@ static void put_command(FILE *page, const json_t *command) {
     page_fact(page, "command", text);
 }
 
+static void put_numbers(FILE *page, const json_t *object, const char *const *keys, size_t n, bool zeros) {
+    for (size_t i = 0; i < n; i++) {
+        char text[32];
+        double value = page_json_number(object, keys[i]);
+        snprintf(text, sizeof text, "%.6g", value);
+        if (isfinite(value) && (zeros || value > 0)) page_fact(page, keys[i], text);
+    }
+}
+
 static void put_setup(FILE *page, const run *r) {
     static const char *const texts[] = {"model", "data", "device", "platform", "optimizer", "schedule", "version"};
     static const char *const numbers[] = {"parameters", "train_samples", "test_samples", "batch", "accumulate", "ranks", "lr", "momentum", "weight_decay", "seed"};
+    static const char *const mishaps[] = {"skipped_steps", "broken_samples", "validation_broken_samples", "test_broken_samples"};
     page_card(page, file_name(r->path), "");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) page_fact(page, texts[i], document_string(r->start, texts[i]));
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        char text[32];
-        double value = page_json_number(r->start, numbers[i]);
-        snprintf(text, sizeof text, "%.6g", value);
-        if (isfinite(value)) page_fact(page, numbers[i], text);
-    }
+    put_numbers(page, r->start, numbers, sizeof numbers / sizeof numbers[0], true);
     put_command(page, json_object_get(r->start, "command"));
     if (r->end) page_fact_bytes(page, "memory", page_json_number(r->end, "peak_device_bytes"));
+    if (r->end) put_numbers(page, r->end, mishaps, sizeof mishaps / sizeof mishaps[0], false);
     page_card_end(page);
 }
 
