@@ -91,6 +91,10 @@ expect 2 "fold.safetensors was trained with another split of the data: --fold 2/
     logistic --data csv:rare.csv,label=kind --epochs 2 --fold 3/6 --stratify --resume fold.safetensors
 expect 2 "another split of the data" logistic --data csv:rare.csv,label=kind --epochs 0 --batch 100 --fold 3/6 --stratify --resume fold.safetensors
 expect 2 "another split of the data: --fold 2/6 --stratify, not --fold 2/6" logistic --data csv:rare.csv,label=kind --fold 2/6 --evaluate fold.safetensors
+# What is exported tells its seed, too.
+expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 1 --seed 3 --export seed.safetensors
+expect 0 "" logistic --data csv:rare.csv,label=kind --seed 3 --evaluate seed.safetensors
+expect 2 "seed.safetensors was trained with --seed 3, not 4, which holds out other samples" logistic --data csv:rare.csv,label=kind --seed 4 --evaluate seed.safetensors
 refuse "--fold '6/5': expected I/K" logistic --data csv:rare.csv,label=kind --fold 6/5
 for fold in 0/5 1/1 1 /5 1/ x/5 1/5x; do refuse "--fold '$fold': expected I/K" logistic --data digits --fold $fold; done
 

@@ -34,6 +34,7 @@ clt_status note_keep(clt_trainer *trainer, const report *r) {
     put_split(r->options, split);
     json_t *object = json_object();
     json_object_set_new(object, "split", json_string(split));
+    json_object_set_new(object, "seed", json_integer(r->options->seed));
     if (r->best_epoch) json_object_set_new(object, "best_epoch", json_integer(r->best_epoch));
     if (r->best_epoch) json_object_set_new(object, key_of(r->options, key), json_real(r->best_loss));
     char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
@@ -49,13 +50,16 @@ static json_t *read_note(const char *path) {
     return clt_weights_metadata(path, "cltrain.note", text, sizeof text) < 0 ? NULL : json_loads(text, 0, NULL);
 }
 
-int note_check_split(const char *path, const options *given) {
+int note_check_split(const char *path, const options *given, bool drawn) {
     char split[SPLIT_TEXT];
     put_split(given, split);
-    json_t *note = read_note(path);
+    json_t *note = read_note(path), *seed = json_object_get(note, "seed");
     const char *then = json_string_value(json_object_get(note, "split"));
     int code = 0;
-    if (then && strcmp(then, split))
+    if (drawn && seed && json_integer_value(seed) != given->seed)
+        code = usage_error("%s: %s was trained with --seed %lld, not %lld, which holds out other samples: the test would see samples that were trained on",
+                           given->evaluate ? "--evaluate" : "--resume", path, (long long)json_integer_value(seed), (long long)given->seed);
+    else if (then && strcmp(then, split))
         code = usage_error("%s: %s was trained with another split of the data: %s, not %s; with this one the test would see samples that were trained on; cltrain-predict --test is for other data",
                            given->evaluate ? "--evaluate" : "--resume", path, *then ? then : "the default one", *split ? split : "the default one");
     json_decref(note);
