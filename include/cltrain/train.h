@@ -96,12 +96,15 @@ typedef enum clt_shard {
                             With accumulate more bytes are sent: each micro-batch's gradients */
 } clt_shard;
 
-/* Where the optimizer's state lies. In the host's memory it is brought to the device in parts of 16 MiB, each just before its update, and taken back. Values are the
- * same, bit by bit. A moving average stays on the device. */
+/* What lies in the host's memory and is brought to the device when it is needed. The optimizer's state is, in parts of 16 MiB, each just before its update, and
+ * then taken back; a moving average stays on the device. Activations that backward reads, of 64 KiB and more, go there as soon as forward has them. Values are
+ * the same, bit by bit. */
 typedef enum clt_offload {
-    CLT_OFFLOAD_AUTO = 0, /* on the device; in the host's memory where it does not fit there (not with comm or shares) */
-    CLT_OFFLOAD_NONE,
-    CLT_OFFLOAD_OPTIMIZER /* in the host's memory */
+    CLT_OFFLOAD_AUTO = 0,    /* what does not fit on the device, though all that can be is computed again: activations; then the state (not with comm or shares) */
+    CLT_OFFLOAD_NONE,        /* nothing */
+    CLT_OFFLOAD_OPTIMIZER,   /* the optimizer's state, and activations that do not fit */
+    CLT_OFFLOAD_ACTIVATIONS, /* activations that are not computed again */
+    CLT_OFFLOAD_ALL          /* both */
 } clt_offload;
 
 /* Zero means the default in every field. */

@@ -204,15 +204,24 @@ static bool may_recompute(const clt_plan_options *options) {
     return options->training && !options->unfused && !options->forced;
 }
 
-/* Some of forward is computed again in backward. */
+static void count_away(clt_plan *plan) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        const clt_tensor *node = plan->graph->nodes[i];
+        if (!plan->marks[i] || !node->of_plan) continue;
+        plan->facts.away++;
+        plan->facts.host_bytes += clt_tensor_bytes(node);
+    }
+}
+
+/* Some of forward is computed again in backward, or lies in the host's memory until then. */
 static clt_status recompute(clt_plan *plan, const clt_plan_options *options) {
-    const clt_recompute_choice choice = {options->recompute, options->kept_bytes};
-    bool none = choice.which == CLT_RECOMPUTE_NONE || (choice.which == CLT_RECOMPUTE_AUTO && !choice.bytes);
-    size_t before = plan->graph->n_nodes;
-    if (none || !may_recompute(options)) return CLT_OK;
-    CLT_TRY(clt_passes_recompute(plan->graph, plan->device, &choice));
-    plan->facts.recomputed = plan->graph->n_nodes - before;
-    return settle(plan, options);
+    clt_recompute_choice choice = {options->recompute, options->kept_bytes, options->away == CLT_AWAY_ALWAYS};
+    if (choice.which == CLT_RECOMPUTE_AUTO && !choice.bytes) choice.which = CLT_RECOMPUTE_NONE;
+    if ((choice.which == CLT_RECOMPUTE_NONE && !choice.away) || !may_recompute(options)) return CLT_OK;
+    CLT_TRY(clt_passes_recompute(plan->graph, plan->device, &choice, &plan->facts.recomputed));
+    CLT_TRY(settle(plan, options));
+    count_away(plan);
+    return CLT_OK;
 }
 
 static clt_status find_problems(const clt_plan *plan, clt_problem_list *problems) {
@@ -232,9 +241,10 @@ static clt_status tune(const clt_plan *plan, const clt_plan_options *options) {
     return status;
 }
 
-/* Whether what does not fit may be made to, by computing again. */
+/* Whether what does not fit may be made to, by computing again or in the host's memory. */
 static bool may_fit(const clt_plan_options *options) {
-    return may_recompute(options) && options->recompute == CLT_RECOMPUTE_AUTO && !options->kept_bytes;
+    bool again = options->recompute == CLT_RECOMPUTE_AUTO && !options->kept_bytes;
+    return may_recompute(options) && (again || options->away == CLT_AWAY_WHERE_NEEDED);
 }
 
 /* What activations may take. Without a limit of the settings the device itself tells whether there is enough: some have more than they say. */
@@ -319,13 +329,19 @@ static clt_status ask(const clt_plan_options *options, uint64_t *bytes) {
     return CLT_OK;
 }
 
-/* The most that may be kept for backward, about, so that activations fit into the room; all that can be is computed again where nothing else does. */
+static void send_away(clt_plan_options *options) {
+    if (options->away == CLT_AWAY_WHERE_NEEDED) options->away = CLT_AWAY_ALWAYS;
+}
+
+/* The most that may be kept for backward, about, so that activations fit into the room; all that can be is computed again where nothing else does, and the
+ * rest lies in the host's memory where that does not. */
 static clt_status find_kept(clt_plan_options *options, uint64_t room) {
     enum { HALVINGS = 7 };
     uint64_t low = 0, high, bytes;
+    if (options->recompute != CLT_RECOMPUTE_AUTO || options->kept_bytes) return send_away(options), CLT_OK;
     options->recompute = CLT_RECOMPUTE_ALL;
     CLT_TRY(ask(options, &bytes));
-    if (bytes > room) return CLT_OK;
+    if (bytes > room) return send_away(options), CLT_OK;
     options->recompute = CLT_RECOMPUTE_NONE;
     CLT_TRY(ask(options, &high));
     options->recompute = CLT_RECOMPUTE_AUTO;
@@ -345,8 +361,8 @@ static clt_status compile_fitting(clt_plan **plan, const clt_plan_options *given
     clt_plan_options options = *given;
     CLT_TRY(find_kept(&options, clt_device_left_bytes(given->device)));
     CLT_TRY(compile_as(plan, &options));
-    clt_log_message(CLT_LOG_INFO, "the step does not fit into memory: %zu nodes of forward are computed again in backward, and activations take %.0f MiB",
-                    (*plan)->facts.recomputed, (double)(*plan)->facts.planned_bytes / (1 << 20));
+    clt_log_message(CLT_LOG_INFO, "the step does not fit into memory: %zu nodes of forward are computed again in backward, %zu lie in the host's memory until then, and activations take %.0f MiB",
+                    (*plan)->facts.recomputed, (*plan)->facts.away, (double)(*plan)->facts.planned_bytes / (1 << 20));
     return CLT_OK;
 }
 
@@ -391,6 +407,7 @@ void clt_plan_destroy(clt_plan *plan) {
     clt_kernel_destroy(plan->set_kernel);
     for (size_t i = 0; i < plan->n_slices; i++) clt_memory_destroy(plan->slices[i]);
     for (size_t i = 0; i < plan->n_slabs; i++) clt_memory_destroy(plan->slabs[i]);
+    for (size_t i = 0; i < plan->n_away; i++) clt_memory_destroy(plan->away[i]);
     for (size_t i = 0; i < plan->n_inputs; i++) {
         clt_staging_destroy(plan->inputs[i].staging);
         clt_free(plan->inputs[i].uses);
@@ -400,6 +417,7 @@ void clt_plan_destroy(clt_plan *plan) {
     clt_free(plan->segments);
     clt_free(plan->slices);
     clt_free(plan->slabs);
+    clt_free(plan->away);
     clt_free(plan->poisoned);
     clt_free(plan->scratch);
     clt_free(plan->inputs);

@@ -19,6 +19,7 @@ typedef struct clt_state_store clt_state_store;
 clt_status clt_state_store_create(clt_device *device, clt_state_store **store);
 /* States in the host's memory lie in files of the folder, each in its own; before any is made. */
 clt_status clt_state_store_set_folder(clt_state_store *store, const char *folder);
+const char *clt_state_store_folder(const clt_state_store *store); /* NULL: none */
 /* Another one with the same variables: states are its own. The stores may go in any order. */
 clt_status clt_state_store_share(clt_state_store *with, clt_state_store **store);
 /* How often variables that were shared have got another memory: plans from before must not be run. */
@@ -55,6 +56,9 @@ clt_memory *clt_state_store_find(const clt_state_store *store, const char *name,
 
 typedef struct clt_plan clt_plan;
 
+/* Whether what backward reads of forward lies in the host's memory until then. */
+typedef enum clt_away { CLT_AWAY_NEVER, CLT_AWAY_WHERE_NEEDED /* what does not fit */, CLT_AWAY_ALWAYS } clt_away;
+
 typedef struct clt_plan_options {
     clt_device *device;
     clt_state_store *store;
@@ -73,6 +77,7 @@ typedef struct clt_plan_options {
     const char *backends, *passes; /* in the place of the device's settings; NULL: those */
     clt_recompute recompute; /* of a training step */
     uint64_t kept_bytes;     /* for CLT_RECOMPUTE_AUTO: compute again what is beyond so many; 0: what does not fit into the device's memory */
+    clt_away away;           /* likewise; what is to be computed again goes before it */
     const struct clt_choice *forced; /* for trials: how to lower every node; else NULL */
 } clt_plan_options;
 
@@ -132,6 +137,8 @@ typedef struct clt_plan_facts {
     uint64_t input_memory;  /* what its inputs take on the device */
     uint64_t largest_bytes; /* of single buffers for activations and inputs, the largest */
     size_t recomputed;      /* nodes that are computed a second time */
+    size_t away;            /* tensors that lie in the host's memory from forward to backward */
+    uint64_t host_bytes;    /* of those */
     double waited_seconds;  /* in all runs, by the host, for collectives */
 } clt_plan_facts;
 clt_plan_facts clt_plan_get_facts(const clt_plan *plan);

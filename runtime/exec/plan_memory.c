@@ -178,12 +178,20 @@ static clt_status bind_input(clt_plan *plan, const clt_tensor *node, clt_memory 
     return CLT_OK;
 }
 
+/* Nobody reads it before it is written. */
+static clt_status bind_away(clt_plan *plan, const clt_tensor *node, clt_memory **memory) {
+    CLT_TRY(clt_memory_create_host(plan->device, clt_tensor_bytes(node), clt_state_store_folder(plan->store), memory));
+    plan->away[plan->n_away++] = *memory;
+    return CLT_OK;
+}
+
 static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
     clt_memory **memory = &plan->memory[node->index];
     switch (node->kind) {
     case CLT_NODE_VARIABLE:
         return clt_state_store_variable(plan->store, node->variable, memory);
     case CLT_NODE_STATE:
+        if (node->of_plan) return bind_away(plan, node, memory);
         return (node->in_host ? clt_state_store_get_host : clt_state_store_get)(plan->store, node->name, clt_tensor_bytes(node), memory);
     default:
         return bind_input(plan, node, memory);
@@ -193,7 +201,8 @@ static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
 clt_status clt_plan_bind_leaves(clt_plan *plan) {
     clt_graph *graph = plan->graph;
     plan->inputs = clt_calloc(graph->n_nodes, sizeof *plan->inputs);
-    if (!plan->inputs) return clt_fail_memory(graph->n_nodes * sizeof *plan->inputs);
+    plan->away = clt_calloc(plan->facts.away + 1, sizeof *plan->away);
+    if (!plan->inputs || !plan->away) return clt_fail_memory(graph->n_nodes * sizeof *plan->inputs);
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (plan->marks[i] && clt_tensor_is_leaf(graph->nodes[i])) CLT_TRY(bind_leaf(plan, graph->nodes[i]));
     return CLT_OK;
@@ -230,6 +239,7 @@ static clt_status expect_input(clt_plan *plan, const clt_tensor *node) {
 
 static clt_status expect_leaf(clt_plan *plan, const clt_tensor *node) {
     if (node->kind == CLT_NODE_VARIABLE) return clt_state_store_expect_variable(plan->store, node->variable);
+    if (node->of_plan) return CLT_OK;
     if (node->kind == CLT_NODE_STATE) return (node->in_host ? clt_state_store_expect_host : clt_state_store_expect)(plan->store, node->name, clt_tensor_bytes(node));
     return expect_input(plan, node);
 }

@@ -53,6 +53,8 @@ struct clt_plan {
     clt_memory **memory;  /* by node; borrowed from slices, the store or inputs */
     clt_memory **slabs;
     size_t n_slabs;
+    clt_memory **away;    /* in the host's memory; owned */
+    size_t n_away;
     bool *poisoned; /* on a device with red zones, by slab: overwritten before each run; else NULL */
     clt_memory **slices;  /* owned */
     size_t n_slices, slices_capacity;

@@ -279,6 +279,10 @@ clt_status clt_state_store_expect_variable(clt_state_store *store, const clt_var
     return check_size(store, e->bytes, variable->name);
 }
 
+const char *clt_state_store_folder(const clt_state_store *store) {
+    return store->folder;
+}
+
 static uint64_t rounded(size_t bytes, size_t alignment) {
     return (CLT_MAX(bytes, 1) + alignment - 1) / alignment * alignment;
 }

@@ -82,6 +82,7 @@ struct clt_tensor {
     bool follows;    /* it depends on an input, or on the batch or the length, which may be others when the graph is run */
     bool exchanged;  /* its shape is one of other sizes for now (graph.c) */
     bool in_host;    /* a state: it lies in the host's memory (ops/flat_part.c) */
+    bool of_plan;    /* such a state: it lasts as long as the plan */
     bool told;       /* whoever built the graph was told its extent, and clones have to keep to it */
     clt_shape other[CLT_TRIALS]; /* its shape at other batches and lengths; rank -1: nobody knows */
     const clt_op *op; /* of CLT_NODE_OP */

@@ -393,7 +393,7 @@ static void read_memory(const clt_trainer *dry_run, const clt_plan *plan, clt_st
     clt_plan_facts facts = clt_plan_get_facts(plan);
     *memory = (clt_step_memory){.activations = facts.planned_bytes, .inputs = facts.input_memory, .largest = facts.largest_bytes};
     memory->states = clt_state_store_bytes(dry_run->store);
-    memory->host = clt_state_store_host_bytes(dry_run->store);
+    memory->host = clt_state_store_host_bytes(dry_run->store) + facts.host_bytes;
     memory->total = memory->activations + memory->states + memory->inputs;
 }
 

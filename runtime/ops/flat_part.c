@@ -37,7 +37,9 @@ clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape) {
 
 /* ---- of states in the host's memory ---- */
 
+/* Or what it is behind a to_host. */
 static clt_status check_in_host(const clt_tensor *state) {
+    if (state->op == &clt_op_to_host) state = state->inputs[0];
     return state->kind == CLT_NODE_STATE && state->in_host ? CLT_OK : clt_fail(CLT_E_INVALID, "%s is no state in the host's memory", clt_node_name(state));
 }
 
@@ -69,8 +71,8 @@ clt_tensor *clt_host_state(clt_graph *graph, const char *name, clt_dtype dtype, 
     return state;
 }
 
-clt_tensor *clt_from_host(clt_tensor *state, int64_t offset, int64_t elements) {
-    return clt_node(NULL, &clt_op_from_host, &(clt_flat_part_attributes){offset, CLT_SHAPE(elements)}, &state, 1);
+clt_tensor *clt_from_host(clt_tensor *state, int64_t offset, clt_shape shape) {
+    return clt_node(NULL, &clt_op_from_host, &(clt_flat_part_attributes){offset, shape}, &state, 1);
 }
 
 clt_tensor *clt_to_host(clt_tensor *state, clt_tensor *part, int64_t offset) {

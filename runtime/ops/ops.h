@@ -447,8 +447,8 @@ clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape);
 
 /* A state in the host's memory, of which no kernel reads: parts of it are brought to the device, and taken back. */
 clt_tensor *clt_host_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
-/* `elements` of a flat one from `offset` on. */
-clt_tensor *clt_from_host(clt_tensor *state, int64_t offset, int64_t elements);
+/* Elements of a flat one from `offset` on. */
+clt_tensor *clt_from_host(clt_tensor *state, int64_t offset, clt_shape shape);
 /* Such a part, as it is when this node's turn comes, goes to its place. */
 clt_tensor *clt_to_host(clt_tensor *state, clt_tensor *part, int64_t offset);
 bool clt_is_carry(const clt_tensor *node);

@@ -98,7 +98,7 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     if (o.shard && o.recoverable)
         return clt_fail(CLT_E_INVALID, "options shard and recoverable exclude each other");
     if (o.shard && o.average != 0) return clt_fail(CLT_E_INVALID, "options shard and average exclude each other");
-    if ((unsigned)o.offload > CLT_OFFLOAD_OPTIMIZER) return fail_option("offload", (int)o.offload, "one of clt_offload");
+    if ((unsigned)o.offload > CLT_OFFLOAD_ALL) return fail_option("offload", (int)o.offload, "one of clt_offload");
     if (o.offload_folder && o.offload == CLT_OFFLOAD_NONE) return clt_fail(CLT_E_INVALID, "option offload_folder goes with offload");
     if ((unsigned)o.recompute > CLT_RECOMPUTE_ALL) return fail_option("recompute", (int)o.recompute, "one of clt_recompute");
     if ((unsigned)o.precision > CLT_PRECISION_F16) return fail_option("precision", (int)o.precision, "one of clt_precision");

@@ -227,7 +227,7 @@ static clt_status update_piece(const bucket_update *u, int64_t offset, int64_t e
     bucket_update part = *u;
     part.parameters = clt_flat_part(u->parameters, offset, piece);
     part.gradients = clt_flat_part(u->gradients, offset, piece);
-    for (int s = 0; s < u->n_states; s++) part.states[s] = clt_from_host(u->states[s], offset, elements);
+    for (int s = 0; s < u->n_states; s++) part.states[s] = clt_from_host(u->states[s], offset, piece);
     *updated = update_at_once(&part);
     CLT_TRY(add_target(targets, *updated));
     for (int s = 0; s < u->n_states; s++) CLT_TRY(add_target(targets, clt_to_host(u->states[s], part.states[s], offset)));
@@ -252,7 +252,7 @@ static clt_tensor *update_bucket(clt_trainer *t, clt_step *step, int i, clt_tens
     const char *names[CLT_MAX_OPTIMIZER_STATES];
     int n_states = update_states(&t->options, names);
     int parts = clt_trainer_shards(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
-    bool in_host = t->options.offload == CLT_OFFLOAD_OPTIMIZER && n_states > 0;
+    bool in_host = (t->options.offload == CLT_OFFLOAD_OPTIMIZER || t->options.offload == CLT_OFFLOAD_ALL) && n_states > 0;
     const clt_shape flat = CLT_SHAPE(t->buckets[i].elements / parts);
     clt_tensor *all = flat_state(step->graph, "parameters", i, t->buckets[i].elements);
     bucket_update u = {.op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam, .attributes = bucket_attributes(t, &t->buckets[i]),
@@ -466,13 +466,18 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
 /* What becomes of the graph: a plan, a plan for questions alone, or a list of its problems. */
 typedef struct outcome {
     bool dry_run;
-    bool beside; /* other plans, which would rather go than that anything is computed twice */
+    bool beside; /* other plans, which would rather go than that anything is computed twice, or lies in the host's memory */
     clt_problem_list *problems;
 } outcome;
 
 static clt_status make_outcome(clt_step *step, const clt_plan_options *options, outcome what) {
     if (what.problems) return clt_plan_problems(options, what.problems);
     return what.dry_run ? clt_plan_dry_run(&step->plan, options) : clt_plan_compile(&step->plan, options);
+}
+
+static clt_away away_of(clt_offload offload, bool beside) {
+    if (offload == CLT_OFFLOAD_ACTIVATIONS || offload == CLT_OFFLOAD_ALL) return CLT_AWAY_ALWAYS;
+    return offload == CLT_OFFLOAD_NONE || beside ? CLT_AWAY_NEVER : CLT_AWAY_WHERE_NEEDED;
 }
 
 static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predicted, outcome what) {
@@ -500,6 +505,7 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .all_or_nothing = t->options.recoverable,
         .backends = t->options.backends,
         .passes = t->options.passes,
+        .away = away_of(t->options.offload, what.beside),
         .recompute = what.beside && t->options.recompute == CLT_RECOMPUTE_AUTO ? CLT_RECOMPUTE_NONE : t->options.recompute,
     };
     status = make_outcome(step, &options, what);

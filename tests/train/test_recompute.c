@@ -173,6 +173,45 @@ static void a_limit_is_kept(void **state) {
     }
 }
 
+/* What is kept lies in the host's memory between forward and backward, alone or with the rest computed again. */
+static void activations_lie_in_the_host(void **state) {
+    static const clt_train_options ways[] = {{.recompute = CLT_RECOMPUTE_NONE}, {.recompute = CLT_RECOMPUTE_ALL}, {.recompute = CLT_RECOMPUTE_BLOCKS, .precision = CLT_PRECISION_BF16, .accumulate = 2}};
+    (void)state;
+    for (int i = 0; i < NETWORKS; i++)
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+            outcome want, got;
+            clt_train_options options = ways[w];
+            options.offload = CLT_OFFLOAD_NONE;
+            assert_ok(train(networks[i], options, NULL, &want));
+            options.offload = w == 0 ? CLT_OFFLOAD_ACTIVATIONS : CLT_OFFLOAD_ALL;
+            assert_ok(train(networks[i], options, NULL, &got));
+            assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+            assert_true(got.peak < want.peak);
+            free(got.values);
+            free(want.values);
+        }
+}
+
+/* Nothing is computed again, and what is kept does not fit. */
+static void what_does_not_fit_lies_in_the_host(void **state) {
+    outcome want, least, got;
+    clt_train_options options = {.recompute = CLT_RECOMPUTE_NONE, .offload = CLT_OFFLOAD_NONE};
+    char limit[32];
+    (void)state;
+    assert_ok(train(convolutions, options, NULL, &want));
+    options.offload = CLT_OFFLOAD_ACTIVATIONS;
+    assert_ok(train(convolutions, options, NULL, &least));
+    snprintf(limit, sizeof limit, "%llu", (unsigned long long)(want.peak + least.peak) / 2);
+    options.offload = CLT_OFFLOAD_AUTO;
+    assert_ok(train(convolutions, options, limit, &got));
+    assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+    assert_true(got.peak <= clt_settings_bytes(limit));
+    free(got.values);
+    options.offload = CLT_OFFLOAD_NONE;
+    assert_status(train(convolutions, options, limit, &got), CLT_E_DEVICE_MEMORY);
+    free(want.values), free(least.values);
+}
+
 static void marks_end_blocks(void **state) {
     outcome want, plain, marked;
     (void)state;
@@ -204,6 +243,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_the_same),
         cmocka_unit_test(a_limit_is_kept),
+        cmocka_unit_test(activations_lie_in_the_host),
+        cmocka_unit_test(what_does_not_fit_lies_in_the_host),
         cmocka_unit_test(marks_end_blocks),
         cmocka_unit_test(an_unknown_way_is_refused),
     };

@@ -152,7 +152,7 @@ static void print_memory(const forecast *f) {
                forecast_number(f->told, "memory", "total_bytes") / mib, forecast_number(f->told, "memory", "activations_bytes") / mib,
                forecast_number(f->told, "memory", "states_bytes") / mib, forecast_number(f->told, "memory", "inputs_bytes") / mib);
     if (host > 0)
-        printf("  %-16s%.1f MiB: optimizer state, brought and taken back in %.3f ms of the step\n", "host memory", host / mib,
+        printf("  %-16s%.1f MiB: what is offloaded, brought and taken back in %.3f ms of the step\n", "host memory", host / mib,
                1e-3 * forecast_number(f->told, "predicted", "host_us"));
     if (json_object_get(f->told, "largest_batch"))
         printf("  %-16s%lld; %s\n", "largest batch", (long long)json_integer_value(json_object_get(f->told, "largest_batch")),

@@ -139,7 +139,10 @@ static bool ask_for_spare(const recommendation *r, candidate *c) {
                                                               {CLT_RECOMPUTE_BLOCKS, CLT_OFFLOAD_NONE},
                                                               {CLT_RECOMPUTE_BLOCKS, CLT_OFFLOAD_OPTIMIZER},
                                                               {CLT_RECOMPUTE_ALL, CLT_OFFLOAD_NONE},
-                                                              {CLT_RECOMPUTE_ALL, CLT_OFFLOAD_OPTIMIZER}};
+                                                              {CLT_RECOMPUTE_ALL, CLT_OFFLOAD_OPTIMIZER},
+                                                              {CLT_RECOMPUTE_NONE, CLT_OFFLOAD_ACTIVATIONS},
+                                                              {CLT_RECOMPUTE_NONE, CLT_OFFLOAD_ALL},
+                                                              {CLT_RECOMPUTE_ALL, CLT_OFFLOAD_ALL}};
     const shared_options *given = &r->options->shared;
     candidate best = {.device = c->device};
     char text[64];
@@ -398,6 +401,12 @@ static void print_candidate(const recommendation *r, const candidate *c, int ran
     json_decref(reasons);
 }
 
+/* The least that is offloaded by both. */
+static int both(int a, int b) {
+    if (a <= CLT_OFFLOAD_NONE || b <= CLT_OFFLOAD_NONE) return a > b ? a : b;
+    return a == b ? a : CLT_OFFLOAD_ALL;
+}
+
 /* As it was asked for; nothing: the trainer chooses as this tool did. What one of the devices needs to fit goes for all. */
 static void print_training(const recommendation *r) {
     const shared_options *o = &r->options->shared;
@@ -406,7 +415,7 @@ static void print_training(const recommendation *r) {
     for (int i = 0; i < r->n; i++) {
         if (r->candidates[i].share == 0) continue;
         if (r->candidates[i].recompute > most.recompute) most.recompute = r->candidates[i].recompute;
-        if (r->candidates[i].offload > most.offload) most.offload = r->candidates[i].offload;
+        most.offload = both(most.offload, r->candidates[i].offload);
     }
     if (o->optimizer != OPTION_UNSET) printf(" --optimizer %s", optimizer_names[o->optimizer]);
     if (o->precision) printf(" --precision %s", precision_names[o->precision]);

@@ -112,8 +112,9 @@ const option_row option_rows[] = {
              "costs least so that the step fits into memory), none, blocks (all\n"
              "within a network's blocks) or all; the same bits"},
     {OPTION_CHOICE, 0, "offload", "WHAT", AT(offload), .choices = offload_names,
-     .help = "optimizer: its state lies in the host's memory; none; or auto\n"
-             "(default: where it does not fit into the device's); the same bits"},
+     .help = "to the host's memory: optimizer (its state), activations (what\n"
+             "backward reads), all, none; or auto (default: what does not fit\n"
+             "into the device's); the same bits"},
     {OPTION_TEXT, 0, "offload-dir", "DIR", AT(offload_folder),
      .help = "what is offloaded lies in files of this folder, for states larger\n"
              "than the machine's memory"},

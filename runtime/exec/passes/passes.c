@@ -52,8 +52,11 @@ static clt_status run(clt_pass_function *function, clt_graph *graph, clt_device 
     return run_pass(&(clt_pass){.graph = graph, .device = device, .training = training}, function);
 }
 
-clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice) {
-    return run_pass(&(clt_pass){.graph = graph, .device = device, .training = true, .recompute = choice}, clt_pass_recompute);
+clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice, size_t *recomputed) {
+    clt_pass pass = {.graph = graph, .device = device, .training = true, .recompute = choice};
+    clt_status status = run_pass(&pass, clt_pass_recompute);
+    *recomputed = pass.recomputed;
+    return status;
 }
 
 clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training) {

@@ -17,10 +17,11 @@ clt_status clt_passes_check_list(const char *setting, const char *list);
 typedef struct clt_recompute_choice {
     clt_recompute which; /* CLT_RECOMPUTE_AUTO: what costs least of all that keeps at most so many bytes */
     uint64_t bytes;
+    bool away; /* what is kept of forward lies in the host's memory until backward reads it */
 } clt_recompute_choice;
 
-/* Behind the others, of a training step. */
-clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice);
+/* Behind the others, of a training step. *recomputed: how many nodes are. */
+clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice, size_t *recomputed);
 /* Layouts alone. */
 clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training);
 
@@ -30,6 +31,7 @@ typedef struct clt_pass {
     clt_device *device;
     bool training;
     const clt_recompute_choice *recompute; /* of clt_pass_recompute */
+    size_t recomputed;                     /* what it made */
     size_t n;       /* nodes at the beginning; those made since come after */
     bool *live;     /* by node: something kept depends on it */
     int *uses;      /* by node: how many inputs of live nodes it is */
@@ -46,7 +48,7 @@ clt_pass_function clt_pass_bridge; /* bridge.c: what no row serves in 16 bits is
 clt_pass_function clt_pass_layout; /* layout.c: activations of convolutions lie channels-last where rows want it */
 clt_pass_function clt_pass_hoist;  /* hoist.c: constants are computed once */
 clt_pass_function clt_pass_fuse;   /* fuse.c: chains of pointwise nodes become one, or the epilogue of a contraction */
-clt_pass_function clt_pass_recompute; /* recompute.c: some of forward is computed again in backward */
+clt_pass_function clt_pass_recompute; /* recompute.c: some of forward is computed again in backward, or lies in the host's memory until then */
 
 /* Makes all users of `from` read `to`. */
 void clt_pass_replace(clt_pass *pass, const clt_tensor *from, clt_tensor *to);

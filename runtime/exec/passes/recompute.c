@@ -3,13 +3,17 @@
  * same node on the same operands, so with the same bits; once, for all of backward. Random numbers are functions of the step and the place, so that
  * dropout leaves out the same again.
  *
+ * What is kept may lie in the host's memory until then: it goes there as soon as it is computed, and comes back in front of its first reader.
+ *
  * It is the last pass: nodes are what they will be launched as.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/exec/passes/passes.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/scope.h"
+#include "runtime/ops/ops.h"
 
 /* Operations that take as long as moving a byte, on most devices 5 to 30. */
 static const double operations_per_byte = 16;
@@ -20,9 +24,10 @@ typedef struct recompute {
     clt_pass *pass;
     clt_keep_node *nodes; /* of forward */
     int n;
-    clt_tensor **makers; /* by those */
-    clt_tensor **again;  /* their second ones, where they are made */
-    int *place;          /* by node of the graph: its own, or its maker's, among those; -1: it is none of forward */
+    clt_tensor **makers;  /* by those */
+    clt_tensor **instead; /* by node of the graph: what backward reads in its place, once that is made */
+    int *place;           /* by node of the graph: its own, or its maker's, among those; -1: it is none of forward */
+    int n_away;           /* how many went to the host */
 } recompute;
 
 /* ---- what there is to keep ---- */
@@ -147,6 +152,48 @@ static clt_status find_blocks(recompute *r) {
     return CLT_OK;
 }
 
+/* ---- what goes to the host ---- */
+
+static bool is_written(const clt_pass *pass, const clt_tensor *t) {
+    for (size_t i = (size_t)t->index + 1; i < pass->n; i++) {
+        const clt_tensor *writer = pass->graph->nodes[i];
+        for (int w = 0; pass->live[i] && writer->kind == CLT_NODE_OP && w < writer->n_inputs; w++)
+            if ((writer->op->writes >> CLT_MIN(w, 31) & 1) && behind_views(writer->inputs[w]) == t) return true;
+    }
+    return false;
+}
+
+/* What is kept of forward, has memory of its own and is large. */
+static bool goes_away(const recompute *r, const clt_tensor *t) {
+    enum { LEAST = 1 << 16 };
+    int at = r->place[t->index];
+    if (!r->pass->recompute->away || at < 0 || !r->nodes[at].keep || is_view(t) || t->kept || t->unread) return false;
+    const clt_tensor *maker = r->makers[at];
+    return !maker->op->writes && !clt_is_collective(maker) && clt_tensor_bytes(t) >= LEAST && !is_written(r->pass, t);
+}
+
+static clt_status place_behind(clt_pass *pass, clt_tensor *node, const clt_tensor *maker) {
+    CLT_TRY(clt_pass_place(pass, node, maker));
+    pass->keys[node->index] = pass->keys[maker->index] + 1;
+    return CLT_OK;
+}
+
+static clt_status bring_back(recompute *r, clt_tensor *t, const clt_tensor *before) {
+    char name[32];
+    const clt_tensor *maker = r->makers[r->place[t->index]];
+    snprintf(name, sizeof name, "away.%d", r->n_away++);
+    clt_tensor *state = clt_host_state(r->pass->graph, name, t->dtype, CLT_SHAPE(clt_tensor_elements(t)));
+    CLT_TRY(place_behind(r->pass, state, maker));
+    state->of_plan = true;
+    clt_tensor *gone = clt_to_host(state, t, 0);
+    CLT_TRY(place_behind(r->pass, gone, maker));
+    clt_tensor *back = clt_from_host(gone, 0, t->shape);
+    CLT_TRY(clt_pass_place(r->pass, back, before));
+    back->layout = t->layout;
+    r->instead[t->index] = back;
+    return CLT_OK;
+}
+
 /* ---- second ones ---- */
 
 /* The same in all that whoever compiles a plan has decided. */
@@ -177,37 +224,38 @@ static clt_status copy_node(recompute *r, const clt_tensor *node, clt_tensor *co
     return copy_choices(node, copy);
 }
 
-/* Of a tensor that backward reads: itself, or what is computed again. */
+/* Of a tensor that backward reads: itself, or what is computed again or comes back. */
 static clt_tensor *available(const recompute *r, clt_tensor *t) {
-    int at = r->place[t->index];
-    clt_tensor *again = at >= 0 ? r->again[at] : NULL;
-    if (!again) return t;
-    const clt_tensor *maker = r->makers[at];
-    for (int k = 0; k < maker->op->more_outputs; k++)
-        if (maker->outputs[k] == t) return again->outputs[k];
-    return again;
+    clt_tensor *instead = r->instead[t->index];
+    return instead ? instead : t;
 }
 
 /* A view is there as long as what it is a view of. */
-static bool is_kept(const recompute *r, const clt_tensor *t) {
-    int at = r->place[behind_views(t)->index];
-    return at < 0 || r->nodes[at].keep;
+static bool is_there(const recompute *r, const clt_tensor *t) {
+    const clt_tensor *root = behind_views(t);
+    int at = r->place[root->index];
+    return at < 0 || (r->nodes[at].keep && !goes_away(r, root));
 }
 
-static clt_status make_again(recompute *r, const clt_tensor *t, const clt_tensor *before) {
-    int at = r->place[t->index];
-    if (is_kept(r, t) || r->again[at]) return CLT_OK;
-    const clt_tensor *node = r->makers[at];
+static clt_status make_available(recompute *r, clt_tensor *t, const clt_tensor *before) {
+    if (r->instead[t->index] || is_there(r, t)) return CLT_OK;
+    if (goes_away(r, t)) return bring_back(r, t, before);
+    const clt_tensor *node = r->makers[r->place[t->index]];
     clt_tensor **inputs = clt_alloc((size_t)node->n_inputs * sizeof *inputs + 1);
     if (!inputs) return clt_fail_memory((size_t)node->n_inputs * sizeof *inputs);
     clt_status status = CLT_OK;
     for (int k = 0; status == CLT_OK && k < node->n_inputs; k++) {
-        status = make_again(r, node->inputs[k], before);
+        status = make_available(r, node->inputs[k], before);
         inputs[k] = available(r, node->inputs[k]);
     }
-    if (status == CLT_OK) status = copy_node(r, node, inputs, before, &r->again[at]);
+    clt_tensor *copy = NULL;
+    if (status == CLT_OK) status = copy_node(r, node, inputs, before, &copy);
     clt_free(inputs);
-    return status;
+    if (status < 0) return status;
+    r->pass->recomputed += 1 + (size_t)node->op->more_outputs;
+    r->instead[node->index] = copy;
+    for (int k = 0; k < node->op->more_outputs; k++) r->instead[node->outputs[k]->index] = copy->outputs[k];
+    return CLT_OK;
 }
 
 static clt_status rewrite(recompute *r) {
@@ -216,7 +264,7 @@ static clt_status rewrite(recompute *r) {
         clt_tensor *node = pass->graph->nodes[i];
         if (!pass->live[i] || node->kind != CLT_NODE_OP || !node->backward || node->segment == CLT_SEGMENT_ONCE) continue;
         for (int k = 0; k < node->n_inputs; k++) {
-            CLT_TRY(make_again(r, node->inputs[k], node));
+            CLT_TRY(make_available(r, node->inputs[k], node));
             node->inputs[k] = available(r, node->inputs[k]);
         }
     }
@@ -225,9 +273,15 @@ static clt_status rewrite(recompute *r) {
 
 /* ---- the pass ---- */
 
+static clt_status keep_all(recompute *r) {
+    for (int u = 0; u < r->n; u++) r->nodes[u].keep = true;
+    return CLT_OK;
+}
+
 static clt_status choose(recompute *r) {
     const clt_recompute_choice *how = r->pass->recompute;
     bool fits;
+    if (how->which == CLT_RECOMPUTE_NONE) return keep_all(r);
     if (how->which == CLT_RECOMPUTE_ALL) return clt_keep_least(r->nodes, r->n);
     if (how->which == CLT_RECOMPUTE_AUTO) {
         CLT_TRY(clt_keep_within(r->nodes, r->n, how->bytes, &fits));
@@ -241,9 +295,9 @@ static clt_status begin(recompute *r) {
     size_t n = r->pass->n;
     r->nodes = clt_calloc(n + 1, sizeof *r->nodes);
     r->makers = clt_calloc(n + 1, sizeof *r->makers);
-    r->again = clt_calloc(n + 1, sizeof *r->again);
+    r->instead = clt_calloc(n + 1, sizeof *r->instead);
     r->place = clt_alloc((n + 1) * sizeof *r->place);
-    if (!r->nodes || !r->makers || !r->again || !r->place) return clt_fail_memory(n * sizeof *r->nodes);
+    if (!r->nodes || !r->makers || !r->instead || !r->place) return clt_fail_memory(n * sizeof *r->nodes);
     for (size_t i = 0; i < n; i++) r->place[i] = -1;
     for (size_t i = 0; i < n; i++) {
         clt_tensor *node = r->pass->graph->nodes[i];
@@ -264,7 +318,7 @@ clt_status clt_pass_recompute(clt_pass *pass) {
     if (status == CLT_OK && r.n > 0) status = rewrite(&r);
     clt_free(r.nodes);
     clt_free(r.makers);
-    clt_free(r.again);
+    clt_free(r.instead);
     clt_free(r.place);
     return status;
 }
