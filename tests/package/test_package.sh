@@ -27,6 +27,7 @@ for header in "$SOURCE"/include/cltrain/*.h "$SOURCE"/include/cltrain/*/*.h; do
     test -e "$prefix/${header#"$SOURCE"/}" || fail "${header##*/} is not installed"
 done
 objdump -p "$lib/libcltrain.so" | grep -q "SONAME *libcltrain.so.$SOVERSION\$" || fail "wrong SONAME"
+test -n "$SANITIZE" || objdump -T "$lib/libcltrain.so" | grep -q "CLTRAIN_$SOVERSION *clt_device_open\$" || fail "symbols without a version"
 if grep -rlF -e "$WORK/first" -e "$SOURCE" "$lib/pkgconfig" "$lib/cmake" "$prefix/include"; then
     fail "the files above name folders of the build"
 fi
