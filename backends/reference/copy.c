@@ -63,6 +63,8 @@ CLT_COPIES_LOWER(pad, &copier)
 CLT_COPIES_LOWER(expand, &copier)
 
 #define ROW(op_suffix, function) {CLT_REFERENCE(op_suffix), .types = CLT_ANY_FLOAT, .large = true, .lower = function}
+/* By a command, not by a kernel: bytes as they lie. */
+#define CARRY(op_suffix) {CLT_REFERENCE(op_suffix), .types = CLT_ANY_FLOAT, .large = true, .any_layout = true, .lower = lower_view}
 const clt_backend_row clt_reference_copy_rows[] = {
     ROW(reshape, lower_view),
     ROW(permute, lower_permute),
@@ -72,8 +74,8 @@ const clt_backend_row clt_reference_copy_rows[] = {
     ROW(pad, lower_pad),
     ROW(expand, lower_expand),
     ROW(flat_part, lower_view),
-    ROW(from_host, lower_view), /* by a command, not by a kernel */
-    ROW(to_host, lower_view),
+    CARRY(from_host),
+    CARRY(to_host),
     ROW(all_reduce, lower_view),
     ROW(reduce_scatter, lower_view),
     ROW(all_gather, lower_all_gather),
