@@ -50,13 +50,13 @@ static json_t *read_note(const char *path) {
     return clt_weights_metadata(path, "cltrain.note", text, sizeof text) < 0 ? NULL : json_loads(text, 0, NULL);
 }
 
-int note_check_split(const char *path, const options *given, bool drawn) {
+int note_check_split(const char *path, const options *given, bool seeds) {
     char split[SPLIT_TEXT];
     put_split(given, split);
     json_t *note = read_note(path), *seed = json_object_get(note, "seed");
     const char *then = json_string_value(json_object_get(note, "split"));
     int code = 0;
-    if (drawn && seed && json_integer_value(seed) != given->seed)
+    if (seeds && seed && json_integer_value(seed) != given->seed)
         code = usage_error("%s: %s was trained with --seed %lld, not %lld, which holds out other samples: the test would see samples that were trained on",
                            given->evaluate ? "--evaluate" : "--resume", path, (long long)json_integer_value(seed), (long long)given->seed);
     else if (then && strcmp(then, split))

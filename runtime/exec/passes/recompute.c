@@ -214,14 +214,17 @@ static clt_status copy_choices(const clt_tensor *node, clt_tensor *copy) {
     return CLT_OK;
 }
 
-static clt_status copy_node(recompute *r, const clt_tensor *node, clt_tensor *const *inputs, const clt_tensor *before, clt_tensor **made) {
+static clt_status copy_node(recompute *r, const clt_tensor *node, clt_tensor *const *inputs, const clt_tensor *before) {
     clt_pass *pass = r->pass;
     clt_tensor *copy = clt_node(pass->graph, node->op, node->attributes, inputs, clt_own_inputs(node));
     CLT_TRY(clt_pass_place(pass, copy, before));
     for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(clt_pass_place(pass, copy->outputs[k], before));
     if (node->epilogue) CLT_TRY(clt_node_become(copy, node->op, node->attributes, inputs, node->n_inputs));
-    *made = copy;
-    return copy_choices(node, copy);
+    CLT_TRY(copy_choices(node, copy));
+    pass->recomputed += 1 + (size_t)node->op->more_outputs;
+    r->instead[node->index] = copy;
+    for (int k = 0; k < node->op->more_outputs; k++) r->instead[node->outputs[k]->index] = copy->outputs[k];
+    return CLT_OK;
 }
 
 /* Of a tensor that backward reads: itself, or what is computed again or comes back. */
@@ -248,14 +251,9 @@ static clt_status make_available(recompute *r, clt_tensor *t, const clt_tensor *
         status = make_available(r, node->inputs[k], before);
         inputs[k] = available(r, node->inputs[k]);
     }
-    clt_tensor *copy = NULL;
-    if (status == CLT_OK) status = copy_node(r, node, inputs, before, &copy);
+    if (status == CLT_OK) status = copy_node(r, node, inputs, before);
     clt_free(inputs);
-    if (status < 0) return status;
-    r->pass->recomputed += 1 + (size_t)node->op->more_outputs;
-    r->instead[node->index] = copy;
-    for (int k = 0; k < node->op->more_outputs; k++) r->instead[node->outputs[k]->index] = copy->outputs[k];
-    return CLT_OK;
+    return status;
 }
 
 static clt_status rewrite(recompute *r) {
