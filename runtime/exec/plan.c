@@ -329,19 +329,29 @@ static clt_status ask(const clt_plan_options *options, uint64_t *bytes) {
     return CLT_OK;
 }
 
-static void send_away(clt_plan_options *options) {
-    if (options->away == CLT_AWAY_WHERE_NEEDED) options->away = CLT_AWAY_ALWAYS;
+/* All of forward lies in the host's memory, or where that is not enough, what cannot be computed again. */
+static clt_status send_away(clt_plan_options *options, uint64_t room) {
+    uint64_t bytes;
+    if (options->away != CLT_AWAY_WHERE_NEEDED) return CLT_OK;
+    options->away = CLT_AWAY_ALWAYS;
+    options->recompute = CLT_RECOMPUTE_NONE;
+    CLT_TRY(ask(options, &bytes));
+    if (bytes > room) options->recompute = CLT_RECOMPUTE_ALL;
+    return CLT_OK;
 }
 
-/* The most that may be kept for backward, about, so that activations fit into the room; all that can be is computed again where nothing else does, and the
- * rest lies in the host's memory where that does not. */
+/* The most that may be kept for backward, about, so that activations fit into the room; all that can be is computed again where nothing else does, and what
+ * is kept lies in the host's memory where that does not. */
 static clt_status find_kept(clt_plan_options *options, uint64_t room) {
     enum { HALVINGS = 7 };
     uint64_t low = 0, high, bytes;
-    if (options->recompute != CLT_RECOMPUTE_AUTO || options->kept_bytes) return send_away(options), CLT_OK;
+    if (options->recompute != CLT_RECOMPUTE_AUTO || options->kept_bytes) {
+        options->away = CLT_AWAY_ALWAYS;
+        return CLT_OK;
+    }
     options->recompute = CLT_RECOMPUTE_ALL;
     CLT_TRY(ask(options, &bytes));
-    if (bytes > room) return send_away(options), CLT_OK;
+    if (bytes > room) return send_away(options, room);
     options->recompute = CLT_RECOMPUTE_NONE;
     CLT_TRY(ask(options, &high));
     options->recompute = CLT_RECOMPUTE_AUTO;

@@ -209,7 +209,13 @@ static void what_does_not_fit_lies_in_the_host(void **state) {
     free(got.values);
     options.offload = CLT_OFFLOAD_NONE;
     assert_status(train(convolutions, options, limit, &got), CLT_E_DEVICE_MEMORY);
-    free(want.values), free(least.values);
+    /* Nor does it where all that can be is computed again. */
+    snprintf(limit, sizeof limit, "%llu", (unsigned long long)least.peak);
+    assert_status(train(convolutions, (clt_train_options){.offload = CLT_OFFLOAD_NONE}, limit, &got), CLT_E_DEVICE_MEMORY);
+    assert_ok(train(convolutions, (clt_train_options){.offload = CLT_OFFLOAD_AUTO}, limit, &got));
+    assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+    assert_true(got.peak <= clt_settings_bytes(limit));
+    free(got.values), free(want.values), free(least.values);
 }
 
 static void marks_end_blocks(void **state) {
