@@ -110,7 +110,7 @@ bool clt_matrix_supports(const clt_candidate *c) {
 
 static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x, const matrix_tile *t,
                         const clt_matrix_unit *unit) {
-    static const char *const parts[] = {"matrix/unit.cl", "native/gpu/shared.cl", "matrix/layout.cl"};
+    static const char *const parts[] = {"matrix/unit.cl", "native/gpu/fours.cl", "native/gpu/shared.cl", "matrix/layout.cl"};
     clt_text_add(text, "#define UNIT %s\n#define UNIT_FORMAT %s\n#define UNIT_EMULATED %d\n", unit->name, unit->format,
                  unit->emulated);
     clt_gpu_group_text(text, device, t->warps_m * t->warps_n * unit->lanes);

@@ -1,4 +1,5 @@
 /* Sums down columns: normalizations and reductions of channels-last images and of batches of features. */
+#include "backends/native/columns.h"
 #include "backends/native/cpu/cpu.h"
 #include "backends/reference/reference.h"
 
@@ -140,46 +141,17 @@ static void lower_layer_norm_grad_weight(clt_lowering *l, const clt_tensor *node
 
 /* ---- reductions ---- */
 
-/* A sum over dimensions that lie together in memory, with others behind them: [count, rows, columns] over rows. */
-static bool as_matrices(const clt_tensor *x, unsigned axes, matrices *m) {
-    int order[CLT_MAX_RANK];
-    clt_tensor_order(x, order);
-    int64_t count = 1, rows = 1, columns = 1;
-    for (int i = 0; i < x->shape.rank; i++) {
-        int d = order[i];
-        int64_t size = x->shape.dims[d];
-        if (size == 1) continue;
-        if (axes >> d & 1) {
-            if (columns > 1) return false;
-            rows *= size;
-        } else if (rows > 1) {
-            columns *= size;
-        } else {
-            count *= size;
-        }
-    }
-    *m = matrices_of(count, rows, columns);
-    return true;
-}
-
-/* What is kept of a channels-last image would be in that order. */
-static bool keeps_order(const clt_tensor *x, unsigned axes) {
-    const int64_t *dims = x->shape.dims;
-    bool pixels = (!(axes >> 2 & 1) && dims[2] > 1) || (!(axes >> 3 & 1) && dims[3] > 1);
-    return clt_tensor_contiguous(x) || axes >> 1 & 1 || !pixels;
-}
-
 static bool supports_reduce(const clt_candidate *c) {
     const clt_reduce_attributes *at = c->node->attributes;
-    matrices m;
-    return clt_cpu_fits(c->device) && at->reduction != CLT_AXES_MAX && clt_tensor_contiguous(c->node) &&
-           keeps_order(c->node->inputs[0], at->axes) && as_matrices(c->node->inputs[0], at->axes, &m) && m.columns > 1;
+    clt_columns of;
+    return clt_cpu_fits(c->device) && at->reduction != CLT_AXES_MAX && clt_columns_of(c->node, &of);
 }
 
 static void lower_reduce(clt_lowering *l, const clt_tensor *node) {
     const clt_reduce_attributes *at = node->attributes;
-    matrices m = {0};
-    as_matrices(node->inputs[0], at->axes, &m);
+    clt_columns of = {0};
+    clt_columns_of(node, &of);
+    matrices m = matrices_of(of.count, of.rows, of.columns);
     int partial = m.chunks > 1 ? clt_cpu_scratch(l, m.count * m.chunks * m.columns) : -1;
     if (m.chunks > 1) {
         begin_chunks(l, "cpu_columns_sum", &m, node->inputs[0]);

@@ -144,7 +144,7 @@ void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_ten
 
 static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x, const clt_gpu_tile *t,
                         bool by_four) {
-    static const char *const parts[] = {"native/gpu/shared.cl", "native/gpu/layout.cl"};
+    static const char *const parts[] = {"native/gpu/fours.cl", "native/gpu/shared.cl", "native/gpu/layout.cl"};
     clt_gpu_group_text(text, device, clt_gpu_items(t));
     clt_text_add(text, "#define GPU_M %d\n#define GPU_N %d\n#define GPU_K %d\n", t->m, t->n, t->k);
     clt_text_add(text, "#define GPU_ITEM_M %d\n#define GPU_ITEM_N %d\n#define GPU_RESULT_VECTOR %d\n", t->item_m,

@@ -9,22 +9,6 @@
 #endif
 #define GPU_UNROLL_4 _Pragma("unroll 4")
 
-/* Storage: operands are of type CLT_STORAGE (cl/prelude.cl), results of type GPU_RESULT, for parts of a sum are f32. Four elements that lie side by side
- * and aligned are one access. */
-#ifndef GPU_RESULT
-#define GPU_RESULT CLT_STORAGE
-#endif
-#define GPU_REAL                    CLT_JOIN(clt_, GPU_RESULT)
-#define GPU_STORE(p, i, x)          CLT_JOIN(clt_store_, GPU_RESULT)(p, i, x)
-#define GPU_STORE_FOUR(p, i, x)     CLT_JOIN(gpu_store_four_, GPU_RESULT)(p, i, x)
-#define GPU_LOAD_FOUR(p, i)         CLT_JOIN(gpu_load_four_, CLT_STORAGE)(p, i)
-#define gpu_load_four_f32(p, i)     (*(global const float4 *)((p) + (i)))
-#define gpu_load_four_f16(p, i)     vloada_half4(0, (p) + (i))
-#define gpu_load_four_bf16(p, i)    as_float4(convert_uint4(*(global const ushort4 *)((p) + (i))) << 16)
-#define gpu_store_four_f32(p, i, x) (*(global float4 *)((p) + (i)) = (x))
-#define gpu_store_four_f16(p, i, x) vstorea_half4_rte(x, 0, (p) + (i))
-#define gpu_store_four_bf16(p, i, x) (*(global ushort4 *)((p) + (i)) = clt_to_bf16_4(x))
-
 /* Sources and orders of operand.cl. */
 #define GPU_LINEAR 0
 #define GPU_GATHER 1
