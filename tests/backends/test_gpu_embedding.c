@@ -15,11 +15,11 @@ static bool simulated;
 
 typedef struct variant {
     int64_t positions, rows, width;
-    int64_t low, high; /* of the indices; some of them are no rows */
+    int64_t low, high; /* of the indices */
 } variant;
 
 static const variant variants[] = {
-    {700, 41, 4, 0, 41},  {67, 3, 5, -2, 5},   {1, 1, 1, 0, 1},         {1500, 33, 260, 3, 9},
+    {700, 41, 4, 0, 41},  {67, 3, 5, 0, 3},    {1, 1, 1, 0, 1},         {1500, 33, 260, 3, 9},
     {513, 17, 65, 0, 1},  {40, 1000, 8, 0, 5}, {17000, 7, 3, 0, 7},     {512, 16, 64, 15, 16},
 };
 
@@ -34,7 +34,7 @@ static void run(const variant *v, const char *backends, float *gradient) {
     assert_ok(clt_graph_create(&graph));
     clt_tensor *x = clt_input(graph, "x", CLT_I32, CLT_SHAPE(v->positions));
     clt_tensor *weights = clt_parameter(graph, "of", CLT_SHAPE(v->positions, v->width), (clt_init){CLT_INIT_NORMAL, .value = 1});
-    clt_tensor *loss = clt_sum(clt_mul(clt_embedding(x, "table", v->rows, v->width), weights), CLT_ALL_AXES); /* NaN of what is no row, but not its gradient */
+    clt_tensor *loss = clt_sum(clt_mul(clt_embedding(x, "table", v->rows, v->width), weights), CLT_ALL_AXES);
     assert_ok(clt_trainer_create(&trainer, device, loss, &(clt_train_options){.lr = CLT_ZERO, .seed = 3, .backends = backends, .on_nonfinite = CLT_NONFINITE_IGNORE}));
     assert_ok(clt_trainer_step(trainer, &(clt_batch){v->positions, 1, {{CLT_I32, CLT_SHAPE(v->positions), indices}}}));
     assert_ok(clt_trainer_get_gradient(trainer, "table.weight", gradient, (size_t)(v->rows * v->width)));

@@ -65,9 +65,9 @@ static void lower_grad(clt_lowering *l, const clt_tensor *node) {
 /* Sums, and a list and counts of positions. */
 static bool valid(const clt_candidate *c, const int *parameters) {
     const clt_device_info *info = clt_device_get_info(c->device);
-    cut cut = cut_of(c->node, parameters[0]);
-    uint64_t bytes = sizeof(float) * (uint64_t)(cut.rows * cut.vector * ITEMS) + sizeof(int32_t) * 9 * ITEMS;
-    return info->max_work_group_size >= ITEMS && bytes <= info->local_memory_bytes && cut.groups * ITEMS <= INT32_MAX;
+    cut x = cut_of(c->node, parameters[0]);
+    uint64_t bytes = sizeof(float) * (uint64_t)(x.rows * x.vector * ITEMS) + sizeof(int32_t) * 9 * ITEMS;
+    return info->max_work_group_size >= ITEMS && bytes <= info->local_memory_bytes && x.groups * ITEMS <= INT32_MAX;
 }
 
 static bool supports(const clt_candidate *c) {
