@@ -31,7 +31,7 @@ static bool is_numeric(const char *text) {
     if (parts == 2 && between == '.') return false; /* a number */
     if (parts == 2) return !*text && ((n[0] == 4 && is_month_number(part[1], n[1])) || (n[1] == 4 && is_month_number(part[0], n[0])));
     if (*text && !((*text == ' ' || *text == 'T') && strspn(text + 1, digits))) return false;
-    bool short_year = n[0] == 2 && n[1] == 2 && n[2] == 2, first = n[0] == 4, last = n[2] == 4;
+    bool short_year = n[2] == 2 && (between == '/' ? n[0] && n[0] <= 2 && n[1] && n[1] <= 2 : n[0] == 2 && n[1] == 2), first = n[0] == 4, last = n[2] == 4;
     size_t most = CLT_MAX(CLT_MAX(first ? 0 : n[0], n[1]), last ? 0 : n[2]), least = CLT_MIN(CLT_MIN(n[0], n[1]), n[2]);
     return short_year || (first != last && least > 0 && most <= 2);
 }

@@ -437,7 +437,7 @@ static void reads_features_that_are_texts(void **state) {
     refuse("day,b,c\n2024-03-31,1,0\n2024-04-01,2,1\n2024-03-31,1,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "column 1 (day) holds dates, such as \"2024-04-01\": leave it out with drop=0");
     refuse("day,b,c\n2024-03-31,1,0\nunknown,2,1\n2024-04-01,1,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "column 1 (day) holds dates");
     static const char *const dates[] = {"31.03.2024", "3/31/2024", "31-12-24", "2024/1/1", "2024-03-31 12:30", "2024-03-31T12:30:00Z",
-                                        "2024-03", "3/2024", "01 Jan 2020", "Jan 1, 2020", "january 2020", "Sun, 31 Mar 2024 12:30:00 GMT", "31-Mar-24", "March 3rd", "1 Sept 2020 1:05 PM"};
+                                        "2024-03", "3/2024", "1/3/99", "01 Jan 2020", "Jan 1, 2020", "january 2020", "Sun, 31 Mar 2024 12:30:00 GMT", "31-Mar-24", "March 3rd", "1 Sept 2020 1:05 PM"};
     static const char *const others[] = {"1.2.3", "2024-13", "1998-99", "12.2024", "3-5", "march", "Jan Novak 3", "may be 3", "Oct 1 Nov 2", "Mon 3", "10.0.0.1", "1-2-3-4", "2024-03-31x", "1-2.2024", "12-12345-12", "a-b-c", "12--2024"};
     for (size_t i = 0; i < sizeof dates / sizeof *dates; i++) assert_true(clt_csv_is_date(dates[i]));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_false(clt_csv_is_date(others[i]));

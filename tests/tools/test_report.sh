@@ -28,6 +28,7 @@ write("markup.jsonl", start, {"event": "epoch", "epoch": 1, "step": 5, "train_lo
       {"event": "end", "test_confusion": [[1, 2], [3, 4]], "classes": [bad, "b" * 300], "broken_samples": 71, "test_broken_samples": 0})
 write("odd.jsonl", {"event": "start", "model": 7, "data": ["x"], "steps": "no"}, {"event": "later", "x": 1},
       {"event": "epoch", "epoch": "one", "step": 1e300, "train_loss": -1e300, "test_loss": None}, {"event": "end", "test_confusion": [[1], "x", []], "classes": 3})
+write("parts.jsonl", start, {"event": "epoch", "epoch": 1, "step": 5, "train_loss": 1, "validation_loss": 0.125}, {"event": "end", "steps": 5, "validation_loss": 0.125, "test_loss": 0.3125, "test_f1": 0.4375})
 write("many.jsonl", start, *({"event": "progress", "step": i, "train_loss": 1e-6 * i + 1e-9, "lr": 0.1} for i in range(2000)))
 write("none.jsonl", {"event": "epoch", "epoch": 1})
 END
@@ -60,6 +61,9 @@ grep -q '"train_loss": *77' resumed.html && fail "a step that was done again is 
 expect 0 "" markup.jsonl --html markup.html
 page markup "contains=<script>window.hacked=1</script>" contains=broken_samples
 grep -q '<dt>broken_samples' markup.html && ! grep -q '<dt>test_broken' markup.html || fail "samples that could not be read"
+# The table has what decided on nothing.
+expect 0 "" parts.jsonl --html parts.html
+page parts contains=0.3125 contains=0.4375
 expect 0 "" odd.jsonl --html odd.html
 page odd "contains=odd.jsonl"
 expect 0 "" many.jsonl --html many.html

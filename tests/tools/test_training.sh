@@ -95,6 +95,9 @@ expect 2 "another split of the data: --fold 2/6 --stratify, not --fold 2/6" logi
 expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 1 --seed 3 --export seed.safetensors
 expect 0 "" logistic --data csv:rare.csv,label=kind --seed 3 --evaluate seed.safetensors
 expect 2 "seed.safetensors was trained with --seed 3, not 4, which holds out other samples" logistic --data csv:rare.csv,label=kind --seed 4 --evaluate seed.safetensors
+# So does the number of samples: of others, others are held out.
+head -n 500 rare.csv >fewer.csv
+expect 2 "seed.safetensors was trained where the data had 600 samples, not 499" logistic --data csv:fewer.csv,label=kind --seed 3 --evaluate seed.safetensors
 refuse "--fold '6/5': expected I/K" logistic --data csv:rare.csv,label=kind --fold 6/5
 for fold in 0/5 1/1 1 /5 1/ x/5 1/5x; do refuse "--fold '$fold': expected I/K" logistic --data digits --fold $fold; done
 

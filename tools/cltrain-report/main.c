@@ -97,16 +97,17 @@ static void put_summary(FILE *page, const run *runs, int n) {
         const run *r = &runs[i];
         const json_t *o = outcome_of(r);
         double steps = page_json_number(o, r->end ? "steps" : "step");
+        const char *part = json_object_get(o, "test_loss") ? "test" : r->held_out; /* what decided on nothing, where it is known */
         page_row(page);
         page_cell_text(page, file_name(r->path));
         page_cell_text(page, document_string(r->start, "model"));
         page_cell_text(page, document_string(r->start, "data"));
         page_cell_number(page, steps, 0);
-        page_cell_strong(page, of_part(o, r->held_out, "loss"), 4);
-        page_cell_number(page, of_part(o, r->held_out, "accuracy"), 4);
-        page_cell_number(page, of_part(o, r->held_out, "f1"), 4);
-        page_cell_number(page, of_part(o, r->held_out, "auc"), 4);
-        page_cell_number(page, of_part(o, r->held_out, "r2"), 4);
+        page_cell_strong(page, of_part(o, part, "loss"), 4);
+        page_cell_number(page, of_part(o, part, "accuracy"), 4);
+        page_cell_number(page, of_part(o, part, "f1"), 4);
+        page_cell_number(page, of_part(o, part, "auc"), 4);
+        page_cell_number(page, of_part(o, part, "r2"), 4);
         page_cell_number(page, page_json_number(o, "samples_per_second"), 0);
         page_cell_number(page, page_json_number(o, "total_seconds"), 1);
         page_cell_text(page, !r->end ? "not over" : json_is_true(json_object_get(r->end, "interrupted")) ? "interrupted" : "done");

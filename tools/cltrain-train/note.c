@@ -29,12 +29,18 @@ static void put_split(const options *given, char text[SPLIT_TEXT]) {
     text_clean(text, ""); /* as it is read back */
 }
 
+/* Of which the split is made: more, or fewer, are dealt out otherwise. */
+static int64_t samples_of(const report *r) {
+    return r->train_samples + r->validation_samples + r->test_samples;
+}
+
 clt_status note_keep(clt_trainer *trainer, const report *r) {
     char key[SCORES_KEY], split[SPLIT_TEXT];
     put_split(r->options, split);
     json_t *object = json_object();
     json_object_set_new(object, "split", json_string(split));
     json_object_set_new(object, "seed", json_integer(r->options->seed));
+    json_object_set_new(object, "samples", json_integer(samples_of(r)));
     if (r->best_epoch) json_object_set_new(object, "best_epoch", json_integer(r->best_epoch));
     if (r->best_epoch) json_object_set_new(object, key_of(r->options, key), json_real(r->best_loss));
     char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
@@ -50,13 +56,17 @@ static json_t *read_note(const char *path) {
     return clt_weights_metadata(path, "cltrain.note", text, sizeof text) < 0 ? NULL : json_loads(text, 0, NULL);
 }
 
-int note_check_split(const char *path, const options *given, bool seeds) {
+int note_check_split(const char *path, const report *r, bool drawn, bool seeds) {
+    const options *given = r->options;
     char split[SPLIT_TEXT];
     put_split(given, split);
-    json_t *note = read_note(path), *seed = json_object_get(note, "seed");
+    json_t *note = read_note(path), *seed = json_object_get(note, "seed"), *samples = json_object_get(note, "samples");
     const char *then = json_string_value(json_object_get(note, "split"));
     int code = 0;
-    if (seeds && seed && json_integer_value(seed) != given->seed)
+    if (drawn && samples && json_integer_value(samples) != samples_of(r))
+        code = usage_error("%s: %s was trained where the data had %lld samples, not %lld, of which others are held out: the test would see samples that were trained on; cltrain-predict --test is for other data",
+                           given->evaluate ? "--evaluate" : "--resume", path, (long long)json_integer_value(samples), (long long)samples_of(r));
+    else if (seeds && seed && json_integer_value(seed) != given->seed)
         code = usage_error("%s: %s was trained with --seed %lld, not %lld, which holds out other samples: the test would see samples that were trained on",
                            given->evaluate ? "--evaluate" : "--resume", path, (long long)json_integer_value(seed), (long long)given->seed);
     else if (then && strcmp(then, split))

@@ -12,9 +12,9 @@
 /* Files that the trainer writes from now on tell of the split, of report->best_epoch and its loss. */
 clt_status note_keep(clt_trainer *trainer, const report *report);
 
-/* Another split holds out other samples, and so does another seed (`seeds`: that matters): the test would see what was trained on. Returns 0, or an exit code
- * after saying that the file's was another one. */
-int note_check_split(const char *path, const options *given, bool seeds);
+/* Another split holds out other samples, and so do, where samples are drawn for the test, another number of them and another seed (`seeds`: that matters): the
+ * test would see what was trained on. Returns 0, or an exit code after saying what was another one. */
+int note_check_split(const char *path, const report *report, bool drawn, bool seeds);
 
 /* The best epoch that the file of rank 0, of so many epochs, tells, on all ranks; one that tells nothing leaves the report as it is. */
 clt_status note_recall_best(const char *path, int64_t epochs, const ranks *group, report *report);

@@ -206,7 +206,8 @@ static int resume(run *r) {
     clt_status status = model_file_find(r->options, r->group, &path);
     if (status < 0) return failed(r, status, "resuming");
     if (!path) return initialize(r);
-    int code = agree(r, ranks_lead(r->group) ? note_check_split(path, r->options, only_tests(r->options) && (r->data->whole || r->data->validation)) : 0);
+    bool drawn = r->data->whole || r->data->validation;
+    int code = agree(r, ranks_lead(r->group) ? note_check_split(path, r->report, drawn, drawn && only_tests(r->options)) : 0);
     if (code) return code;
     status = clt_checkpoint_load(r->trainer, r->train, path);
     /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */

@@ -76,7 +76,8 @@ static clt_status look_at(const char *root, const char *folder, const char *name
     clt_status status = path.status;
     if (status == CLT_OK && lstat(path.data, &facts) != 0) status = clt_fail(CLT_E_IO, "%s: %s: %s", root, clt_show(path.data + strlen(root) + 1, shown), strerror(errno));
     if (status == CLT_OK && S_ISLNK(facts.st_mode)) status = check_link(root, path.data, &facts);
-    if (status == CLT_OK && (S_ISDIR(facts.st_mode) || S_ISREG(facts.st_mode))) status = add_entry(e, name, S_ISDIR(facts.st_mode));
+    bool below = strcmp(folder, root) != 0; /* a class may have any name */
+    if (status == CLT_OK && (S_ISREG(facts.st_mode) || (S_ISDIR(facts.st_mode) && !(below && is_image(name))))) status = add_entry(e, name, S_ISDIR(facts.st_mode));
     else if (status == CLT_OK && is_image(name)) status = clt_fail(CLT_E_FORMAT, "%s: %s: named as an image, but no regular file", root, clt_show(path.data + strlen(root) + 1, shown));
     clt_text_free(&path);
     return status;
