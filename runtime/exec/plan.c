@@ -204,24 +204,17 @@ static bool may_recompute(const clt_plan_options *options) {
     return options->training && !options->unfused && !options->forced;
 }
 
-static void count_away(clt_plan *plan) {
-    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
-        const clt_tensor *node = plan->graph->nodes[i];
-        if (!plan->marks[i] || !node->of_plan) continue;
-        plan->facts.away++;
-        plan->facts.host_bytes += clt_tensor_bytes(node);
-    }
-}
-
 /* Some of forward is computed again in backward, or lies in the host's memory until then. */
 static clt_status recompute(clt_plan *plan, const clt_plan_options *options) {
     clt_recompute_choice choice = {options->recompute, options->kept_bytes, options->away == CLT_AWAY_ALWAYS};
     if (choice.which == CLT_RECOMPUTE_AUTO && !choice.bytes) choice.which = CLT_RECOMPUTE_NONE;
     if ((choice.which == CLT_RECOMPUTE_NONE && !choice.away) || !may_recompute(options)) return CLT_OK;
-    CLT_TRY(clt_passes_recompute(plan->graph, plan->device, &choice, &plan->facts.recomputed));
-    CLT_TRY(settle(plan, options));
-    count_away(plan);
-    return CLT_OK;
+    clt_recompute_outcome made;
+    CLT_TRY(clt_passes_recompute(plan->graph, plan->device, &choice, &made));
+    plan->facts.recomputed = made.again;
+    plan->facts.away = made.away;
+    plan->facts.host_bytes = made.away_bytes;
+    return settle(plan, options);
 }
 
 static clt_status find_problems(const clt_plan *plan, clt_problem_list *problems) {

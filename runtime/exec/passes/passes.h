@@ -20,8 +20,14 @@ typedef struct clt_recompute_choice {
     bool away; /* what is kept of forward lies in the host's memory until backward reads it */
 } clt_recompute_choice;
 
-/* Behind the others, of a training step. *recomputed: how many nodes are. */
-clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice, size_t *recomputed);
+/* What came of it: nodes that are computed again, and tensors that lie in the host's memory until backward. */
+typedef struct clt_recompute_outcome {
+    size_t again, away;
+    uint64_t away_bytes;
+} clt_recompute_outcome;
+
+/* Behind the others, of a training step. */
+clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice, clt_recompute_outcome *made);
 /* Layouts alone. */
 clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training);
 
@@ -31,7 +37,7 @@ typedef struct clt_pass {
     clt_device *device;
     bool training;
     const clt_recompute_choice *recompute; /* of clt_pass_recompute */
-    size_t recomputed;                     /* what it made */
+    clt_recompute_outcome made;            /* likewise */
     size_t n;       /* nodes at the beginning; those made since come after */
     bool *live;     /* by node: something kept depends on it */
     int *uses;      /* by node: how many inputs of live nodes it is */

@@ -27,7 +27,7 @@ typedef struct recompute {
     clt_tensor **makers;  /* by those */
     clt_tensor **instead; /* by node of the graph: what backward reads in its place, once that is made */
     int *place;           /* by node of the graph: its own, or its maker's, among those; -1: it is none of forward */
-    int n_away;           /* how many went to the host */
+    int *written;         /* by node of the graph: the last one that writes what it is; -1: none */
 } recompute;
 
 /* ---- what there is to keep ---- */
@@ -45,26 +45,17 @@ static const clt_tensor *behind_views(const clt_tensor *t) {
     return t;
 }
 
-static bool writes_operand(const clt_tensor *writer, const clt_tensor *node) {
-    for (int w = 0; w < writer->n_inputs; w++)
-        for (int k = 0; (writer->op->writes >> CLT_MIN(w, 31) & 1) && k < node->n_inputs; k++)
-            if (behind_views(node->inputs[k]) == behind_views(writer->inputs[w])) return true;
-    return false;
-}
-
 /* Whether an operand is another one when backward comes to it. Parameters are not: they are updated behind backward. */
-static bool is_disturbed(const clt_pass *pass, const clt_tensor *node) {
-    for (size_t i = (size_t)node->index + 1; i < pass->n; i++) {
-        const clt_tensor *writer = pass->graph->nodes[i];
-        if (pass->live[i] && writer->kind == CLT_NODE_OP && writer->op->writes && writes_operand(writer, node)) return true;
-    }
-    return false;
+static bool is_disturbed(const recompute *r, const clt_tensor *node) {
+    bool any = false;
+    for (int k = 0; k < node->n_inputs; k++) any |= r->written[behind_views(node->inputs[k])->index] > node->index;
+    return any;
 }
 
-static bool is_fixed(const clt_pass *pass, const clt_tensor *node) {
+static bool is_fixed(const recompute *r, const clt_tensor *node) {
     bool kept = node->kept;
     for (int k = 0; k < node->op->more_outputs; k++) kept |= node->outputs[k]->kept;
-    return kept || node->op->writes || clt_is_collective(node) || is_disturbed(pass, node);
+    return kept || node->op->writes || clt_is_collective(node) || is_disturbed(r, node);
 }
 
 static uint64_t bytes_of(const clt_tensor *node) {
@@ -80,7 +71,7 @@ static bool is_boundary(const clt_tensor *node) {
     return marked;
 }
 
-static clt_keep_node describe(const clt_pass *pass, const clt_tensor *node, int place) {
+static clt_keep_node describe(const recompute *r, const clt_tensor *node, int place) {
     clt_cost cost = clt_node_cost(node);
     int64_t most = clt_tensor_elements(node);
     for (int k = 0; k < node->n_inputs; k++) most = CLT_MAX(most, clt_tensor_elements(node->inputs[k]));
@@ -89,7 +80,7 @@ static clt_keep_node describe(const clt_pass *pass, const clt_tensor *node, int 
                            .last = place,
                            .cheap = cost.flops <= cheap_operations * (double)most,
                            .ends = is_boundary(node),
-                           .fixed = is_fixed(pass, node)};
+                           .fixed = is_fixed(r, node)};
 }
 
 /* Who reads a view reads what it is a view of, too. */
@@ -154,22 +145,13 @@ static clt_status find_blocks(recompute *r) {
 
 /* ---- what goes to the host ---- */
 
-static bool is_written(const clt_pass *pass, const clt_tensor *t) {
-    for (size_t i = (size_t)t->index + 1; i < pass->n; i++) {
-        const clt_tensor *writer = pass->graph->nodes[i];
-        for (int w = 0; pass->live[i] && writer->kind == CLT_NODE_OP && w < writer->n_inputs; w++)
-            if ((writer->op->writes >> CLT_MIN(w, 31) & 1) && behind_views(writer->inputs[w]) == t) return true;
-    }
-    return false;
-}
-
 /* What is kept of forward, has memory of its own and is large. */
 static bool goes_away(const recompute *r, const clt_tensor *t) {
     enum { LEAST = 1 << 16 };
     int at = r->place[t->index];
     if (!r->pass->recompute->away || at < 0 || !r->nodes[at].keep || is_view(t) || t->kept || t->unread) return false;
     const clt_tensor *maker = r->makers[at];
-    return !maker->op->writes && !clt_is_collective(maker) && clt_tensor_bytes(t) >= LEAST && !is_written(r->pass, t);
+    return !maker->op->writes && !clt_is_collective(maker) && clt_tensor_bytes(t) >= LEAST && r->written[t->index] <= t->index;
 }
 
 static clt_status place_behind(clt_pass *pass, clt_tensor *node, const clt_tensor *maker) {
@@ -181,7 +163,7 @@ static clt_status place_behind(clt_pass *pass, clt_tensor *node, const clt_tenso
 static clt_status bring_back(recompute *r, clt_tensor *t, const clt_tensor *before) {
     char name[32];
     const clt_tensor *maker = r->makers[r->place[t->index]];
-    snprintf(name, sizeof name, "away.%d", r->n_away++);
+    snprintf(name, sizeof name, "away.%d", (int)r->pass->made.away);
     clt_tensor *state = clt_host_state(r->pass->graph, name, t->dtype, CLT_SHAPE(clt_tensor_elements(t)));
     CLT_TRY(place_behind(r->pass, state, maker));
     state->of_plan = true;
@@ -191,6 +173,8 @@ static clt_status bring_back(recompute *r, clt_tensor *t, const clt_tensor *befo
     CLT_TRY(clt_pass_place(r->pass, back, before));
     back->layout = t->layout;
     r->instead[t->index] = back;
+    r->pass->made.away++;
+    r->pass->made.away_bytes += clt_tensor_bytes(t);
     return CLT_OK;
 }
 
@@ -221,7 +205,7 @@ static clt_status copy_node(recompute *r, const clt_tensor *node, clt_tensor *co
     for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(clt_pass_place(pass, copy->outputs[k], before));
     if (node->epilogue) CLT_TRY(clt_node_become(copy, node->op, node->attributes, inputs, node->n_inputs));
     CLT_TRY(copy_choices(node, copy));
-    pass->recomputed += 1 + (size_t)node->op->more_outputs;
+    pass->made.again += 1 + (size_t)node->op->more_outputs;
     r->instead[node->index] = copy;
     for (int k = 0; k < node->op->more_outputs; k++) r->instead[node->outputs[k]->index] = copy->outputs[k];
     return CLT_OK;
@@ -289,18 +273,29 @@ static clt_status choose(recompute *r) {
     return clt_keep_blocks(r->nodes, r->n);
 }
 
+static void find_writers(recompute *r) {
+    const clt_pass *pass = r->pass;
+    for (size_t i = 0; i < pass->n; i++) {
+        const clt_tensor *writer = pass->graph->nodes[i];
+        for (int w = 0; pass->live[i] && writer->kind == CLT_NODE_OP && w < writer->n_inputs; w++)
+            if (writer->op->writes >> CLT_MIN(w, 31) & 1) r->written[behind_views(writer->inputs[w])->index] = (int)i;
+    }
+}
+
 static clt_status begin(recompute *r) {
     size_t n = r->pass->n;
     r->nodes = clt_calloc(n + 1, sizeof *r->nodes);
     r->makers = clt_calloc(n + 1, sizeof *r->makers);
     r->instead = clt_calloc(n + 1, sizeof *r->instead);
     r->place = clt_alloc((n + 1) * sizeof *r->place);
-    if (!r->nodes || !r->makers || !r->instead || !r->place) return clt_fail_memory(n * sizeof *r->nodes);
-    for (size_t i = 0; i < n; i++) r->place[i] = -1;
+    r->written = clt_alloc((n + 1) * sizeof *r->written);
+    if (!r->nodes || !r->makers || !r->instead || !r->place || !r->written) return clt_fail_memory(n * sizeof *r->nodes);
+    for (size_t i = 0; i < n; i++) r->place[i] = r->written[i] = -1;
+    find_writers(r);
     for (size_t i = 0; i < n; i++) {
         clt_tensor *node = r->pass->graph->nodes[i];
         if (!in_forward(r->pass, node)) continue;
-        r->nodes[r->n] = describe(r->pass, node, r->n);
+        r->nodes[r->n] = describe(r, node, r->n);
         r->place[i] = r->n;
         for (int k = 0; k < node->op->more_outputs; k++) r->place[node->outputs[k]->index] = r->n;
         r->makers[r->n++] = node;
@@ -318,5 +313,6 @@ clt_status clt_pass_recompute(clt_pass *pass) {
     clt_free(r.makers);
     clt_free(r.instead);
     clt_free(r.place);
+    clt_free(r.written);
     return status;
 }
