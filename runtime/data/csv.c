@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 1 << 20, MOST_CLASSES = 1 << 24, MOST_LABEL_BYTES = 256, SHOWN_BYTES = 40, NAMED_LINES = 4, MOST_BAD_LINES = 1000 };
+enum { MOST_COLUMNS = 1 << 20, MOST_LABEL_BYTES = 256, SHOWN_BYTES = 40, NAMED_LINES = 4, MOST_BAD_LINES = 1000 };
 
 /* A record that is kept. */
 typedef struct record {
@@ -79,9 +79,9 @@ static bool is_blank(const char *text) {
 }
 
 static clt_status put_number(table *t, size_t column, int64_t line, const char *field, double value) {
-    int64_t classes = t->options.like ? t->options.like->classes : MOST_CLASSES;
+    int64_t classes = t->options.like ? t->options.like->classes : CLT_MOST_CLASSES;
     if (t->labels.names.n) return fail_field(t, CLT_E_FORMAT, line, column, field, "a number, and labels before it are texts");
-    if (!(value >= 0 && value < MOST_CLASSES && value == floor(value)))
+    if (!(value >= 0 && value < CLT_MOST_CLASSES && value == floor(value)))
         return fail_field(t, CLT_E_RANGE, line, column, field,
                           "not a class label: expected an integer >= 0; texts=COLUMN takes any text as a class, regression=1 any number as a target");
     if (value >= (double)classes) return fail_field(t, CLT_E_RANGE, line, column, field, "not a class of the model");

@@ -11,6 +11,8 @@
 #include "runtime/data/indices.h"
 #include "runtime/data/preprocessing.h"
 
+enum { CLT_MOST_CLASSES = 1 << 24 }; /* of labels in tables and archives: their numbers are exact in f32 */
+
 typedef struct clt_field {
     clt_dtype dtype;
     clt_shape shape;     /* of one sample */

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum { BLOCK = 512, MOST_NAME = 4096, MOST_LABEL = 32, MOST_IMAGE = 1 << 30, MOST_CLASSES = 1 << 24 };
+#include "runtime/data/data.h"
+
+enum { BLOCK = 512, MOST_NAME = 4096, MOST_LABEL = 32, MOST_IMAGE = 1 << 30 };
 
 typedef struct member {
     char name[MOST_NAME];
@@ -156,9 +158,9 @@ static clt_status read_label(walk *w, const member *m) {
     int64_t label = 0;
     if (m->bytes > 0 && m->bytes <= MOST_LABEL) CLT_TRY(clt_file_view_read(view_of(w), path_of(w), m->offset, text, (size_t)m->bytes));
     size_t digits = strspn(text, "0123456789");
-    for (size_t i = 0; i < digits && label < MOST_CLASSES; i++) label = 10 * label + (text[i] - '0');
-    if (!digits || text[digits + strspn(text + digits, " \t\r\n")] || label >= MOST_CLASSES)
-        return clt_fail(CLT_E_FORMAT, "%s: %s: '%s' is not a class: expected a whole number from 0, below %d", path_of(w), clt_show(m->name, name), clt_show(text, shown), MOST_CLASSES);
+    for (size_t i = 0; i < digits && label < CLT_MOST_CLASSES; i++) label = 10 * label + (text[i] - '0');
+    if (!digits || text[digits + strspn(text + digits, " \t\r\n")] || label >= CLT_MOST_CLASSES)
+        return clt_fail(CLT_E_FORMAT, "%s: %s: '%s' is not a class: expected a whole number from 0, below %d", path_of(w), clt_show(m->name, name), clt_show(text, shown), CLT_MOST_CLASSES);
     w->sample.label = (int32_t)label;
     w->has_label = true;
     return CLT_OK;
