@@ -83,6 +83,13 @@ static void describe(const compare_test *test, const clt_backend_row *row, const
     print_error("\n");
 }
 
+clt_device *compare_open_gpu(bool *simulated) {
+    clt_device *device;
+    assert_ok(clt_device_open_with(&device, &(clt_settings){.device_class = "gpu"}));
+    *simulated = strstr(clt_device_get_info(device)->platform, "Oclgrind") != NULL;
+    return device;
+}
+
 const clt_backend_row *compare_row(clt_device *device, const compare_test *test, const char *name) {
     built g = build(test);
     const clt_backend_row *found = NULL;

@@ -10,6 +10,9 @@
 #include "backends/backend.h"
 #include "runtime/base/random.h"
 
+/* The device at hand as one of lanes, whatever it is. *simulated: it is slow. */
+clt_device *compare_open_gpu(bool *simulated);
+
 typedef struct compare_test {
     const clt_op *op;
     clt_shape a, b;

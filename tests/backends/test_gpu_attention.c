@@ -7,6 +7,7 @@
 #include <cltrain/cltrain.h>
 
 #include "backends/backend.h"
+#include "tests/backends/compare.h"
 
 enum { MOST = 1 << 16 };
 
@@ -108,8 +109,7 @@ static void rows_serve(void **state) {
 
 static int open_device(void **state) {
     (void)state;
-    assert_ok(clt_device_open_with(&device, &(clt_settings){.device_class = "gpu"}));
-    simulated = strstr(clt_device_get_info(device)->platform, "Oclgrind") != NULL;
+    device = compare_open_gpu(&simulated);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <cltrain/cltrain.h>
 
 #include "backends/backend.h"
+#include "tests/backends/compare.h"
 #include "runtime/base/random.h"
 
 static clt_device *device;
@@ -80,8 +81,7 @@ static void cuts_agree_with_the_reference(void **state) {
 
 static int open_device(void **state) {
     (void)state;
-    assert_ok(clt_device_open_with(&device, &(clt_settings){.device_class = "gpu"}));
-    simulated = strstr(clt_device_get_info(device)->platform, "Oclgrind") != NULL;
+    device = compare_open_gpu(&simulated);
     return 0;
 }
 
