@@ -219,6 +219,13 @@ CLT_API clt_status clt_dataset_mix(clt_dataset **dataset, const clt_dataset *bas
 /* The name of a sample, such as its file; NULL where it has none. */
 CLT_API const char *clt_dataset_sample_name(const clt_dataset *dataset, int64_t index);
 
+/* The index of a sample of a part of a split, or of a part of a part, in the data set that was split first; `index` itself in any other data set. -1 for a
+ * sample that there is none of. */
+CLT_API int64_t clt_dataset_sample_index(const clt_dataset *dataset, int64_t index);
+/* The line of a table, from 1, where a sample of the data set that was read from it begins; 0: it was not read from a table, or is a part of a split, whose
+ * samples clt_dataset_sample_index finds in the whole. */
+CLT_API int64_t clt_dataset_sample_line(const clt_dataset *dataset, int64_t index);
+
 /* Copies one sample, or makes it: fields[i] has room for field i. May be called by several threads. CLT_E_RANGE for a sample that there is none of and, where a
  * function makes samples, for a label that is not a class. */
 CLT_API clt_status clt_dataset_fetch(const clt_dataset *dataset, const clt_sample *sample, void *const *fields);

@@ -54,6 +54,7 @@ typedef struct table {
     clt_csv_spill *spill; /* where rows go; NULL: they stay in memory */
     size_t noted;         /* rows whose numbers the features have seen */
     clt_csv_range target; /* of regression */
+    clt_lines lines;
 } table;
 
 /* What stood in the file, short and printable. */
@@ -381,7 +382,17 @@ static clt_status end_rows(table *t) {
     return t->spill ? clt_csv_spill_add(t->spill, &t->rows) : CLT_OK;
 }
 
-static clt_status end_row(table *t) {
+/* Of the row that is at its end. */
+static clt_status note_line(clt_lines *lines, int64_t row, int64_t line) {
+    const clt_line_run *last = lines->n ? &lines->runs[lines->n - 1] : NULL;
+    if (last && line - last->line == row - last->sample) return CLT_OK;
+    CLT_TRY(clt_grow(&lines->runs, &lines->capacity, lines->n, sizeof *lines->runs));
+    lines->runs[lines->n++] = (clt_line_run){.sample = row, .line = line};
+    return CLT_OK;
+}
+
+static clt_status end_row(table *t, int64_t line) {
+    CLT_TRY(note_line(&t->lines, (int64_t)count_rows(t), line));
     t->rows.rows++;
     return t->spill && t->rows.rows == CLT_CSV_SPILL_ROWS ? end_rows(t) : CLT_OK;
 }
@@ -401,7 +412,7 @@ static clt_status put_record(table *t, const record *r) {
         return CLT_OK;
     }
     for (size_t column = 0; column < r->n; column++) CLT_TRY(put_field(t, column, r->line, r->fields[column]));
-    return end_row(t);
+    return end_row(t, r->line);
 }
 
 /* As it is read: tables are long. */
@@ -421,7 +432,7 @@ static clt_status stream_record(table *t) {
     size_t count = t->first.n;
     for (; !last; count++) CLT_TRY(clt_csv_field(r, &last));
     if (count > t->first.n) return fail_count(t, line, count);
-    return end_row(t);
+    return end_row(t, line);
 }
 
 static clt_status read_record(table *t) {
@@ -569,6 +580,8 @@ static clt_status finish(table *t, clt_dataset **dataset) {
     d->facts = facts;
     d->groups = t->groups;
     t->groups = NULL;
+    d->lines = t->lines;
+    t->lines = (clt_lines){0};
     *dataset = d;
     return CLT_OK;
 fail:
@@ -588,6 +601,7 @@ clt_status clt_dataset_csv(clt_dataset **dataset, const char *path, const clt_cs
 fail:
     clt_rows_free(&t.rows);
     clt_free(t.groups);
+    clt_free(t.lines.runs);
     clt_csv_spill_close(t.spill);
     clt_csv_labels_free(&t.labels);
     clt_csv_features_free(&t.features);

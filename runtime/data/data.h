@@ -27,6 +27,16 @@ static inline double clt_field_number(const clt_field *field, size_t at) {
     return field->low ? x + (double)field->low[at] : x;
 }
 
+/* Samples of a table from `sample` on, until the next run begins, are of one line each, from `line` on. */
+typedef struct clt_line_run {
+    int64_t sample, line;
+} clt_line_run;
+
+typedef struct clt_lines {
+    clt_line_run *runs; /* by rising samples; NULL: there are no lines */
+    size_t n, capacity;
+} clt_lines;
+
 struct clt_dataset {
     int64_t samples; /* > 0 */
     int n_fields;
@@ -34,7 +44,8 @@ struct clt_dataset {
     int classes;
     clt_dataset_source source; /* fetch NULL: samples are in memory */
     int64_t *groups;           /* one a sample: those of a group stay together in splits; NULL: there are none */
-    clt_indices part;          /* which samples of the source these are; none: all */
+    clt_indices part;          /* which samples of the source, or of the data set that was split, these are; none: all */
+    clt_lines lines;           /* of a table that was read */
     clt_moments scaled, scaled_target; /* taken off each sample that is fetched */
     clt_preprocessing *facts; /* names and moments; NULL: none are known */
 };

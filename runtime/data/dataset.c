@@ -149,6 +149,7 @@ void clt_dataset_destroy(clt_dataset *dataset) {
     clt_preprocessing_destroy(dataset->facts);
     clt_free(dataset->groups);
     clt_indices_free(&dataset->part);
+    clt_free(dataset->lines.runs);
     clt_free(dataset->scaled.mean);
     clt_free(dataset->scaled_target.mean);
     if (dataset->source.destroy) dataset->source.destroy(dataset->source.user);

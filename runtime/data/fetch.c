@@ -40,8 +40,7 @@ clt_status clt_dataset_view(clt_dataset **part, const clt_dataset *from, const i
     clt_status status;
     CLT_TRY_GOTO(clt_dataset_new(&d, count));
     for (int i = 0; i < from->n_fields; i++) CLT_TRY_GOTO(clt_dataset_declare(d, from->fields[i].dtype, from->fields[i].shape));
-    CLT_TRY_GOTO(clt_indices_create(&d->part, count, from->source.samples));
-    for (int64_t i = 0; i < count; i++) clt_indices_set(&d->part, i, clt_indices_at(&from->part, order[i]));
+    CLT_TRY_GOTO(clt_indices_compose(&d->part, &from->part, from->samples, order, count));
     d->classes = from->classes;
     if (from->facts) CLT_TRY_GOTO(clt_preprocessing_copy(&d->facts, from->facts));
     CLT_TRY_GOTO(clt_moments_copy(&d->scaled, &from->scaled));
@@ -95,6 +94,21 @@ static clt_status make_sample(const clt_dataset *d, const clt_sample *sample, vo
 const char *clt_dataset_sample_name(const clt_dataset *d, int64_t index) {
     if (!d || index < 0 || index >= d->samples || !d->source.name) return NULL;
     return d->source.name(d->source.user, clt_indices_at(&d->part, index));
+}
+
+int64_t clt_dataset_sample_index(const clt_dataset *d, int64_t index) {
+    return !d || index < 0 || index >= d->samples ? -1 : clt_indices_at(&d->part, index);
+}
+
+int64_t clt_dataset_sample_line(const clt_dataset *d, int64_t index) {
+    if (!d || index < 0 || index >= d->samples || !d->lines.n) return 0;
+    size_t low = 0, high = d->lines.n;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (d->lines.runs[middle].sample <= index) low = middle;
+        else high = middle;
+    }
+    return d->lines.runs[low].line + index - d->lines.runs[low].sample;
 }
 
 /* Of which nothing else tells the label. */

@@ -45,6 +45,13 @@ static inline void clt_indices_set(clt_indices *x, int64_t i, int64_t index) {
     else x->wide[i] = index;
 }
 
+/* x[i] = of[order[i]], i < count; `of` may be none, of n samples. */
+static inline clt_status clt_indices_compose(clt_indices *x, const clt_indices *of, int64_t n, const int64_t *order, int64_t count) {
+    CLT_TRY(clt_indices_create(x, count, of->wide ? INT64_MAX : of->narrow ? 0 : n));
+    for (int64_t i = 0; i < count; i++) clt_indices_set(x, i, clt_indices_at(of, order[i]));
+    return CLT_OK;
+}
+
 /* A random permutation of 0 … n - 1 (Fisher and Yates, in Durstenfeld's form). */
 static inline void clt_indices_permute(clt_indices *x, int64_t n, clt_random *random) {
     for (int64_t i = 0; i < n; i++) clt_indices_set(x, i, i);

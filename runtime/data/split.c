@@ -27,6 +27,7 @@ static clt_status take_samples(const clt_dataset *from, const int64_t *order, in
     clt_status status;
     CLT_TRY_GOTO(clt_dataset_new(&d, count));
     for (int i = 0; i < from->n_fields; i++) CLT_TRY_GOTO(clt_dataset_take(d, from, i, order));
+    CLT_TRY_GOTO(clt_indices_compose(&d->part, &from->part, from->samples, order, count));
     d->classes = from->classes;
     if (from->facts) CLT_TRY_GOTO(clt_preprocessing_copy(&d->facts, from->facts));
     *part = d;

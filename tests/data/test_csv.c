@@ -580,6 +580,12 @@ static void fills_or_leaves_out_what_is_missing(void **state) {
     assert_memory_equal(x_of(d), ((float[]){1, 0, 1, 10, 2, 1, 0, 30, 3, 0, 0, 20, 2, 0, 1, 60}), 64);
     clt_dataset *parts[2];
     assert_ok(clt_dataset_split(d, (double[]){0.5, 0.5}, 2, 1, parts)); /* each has all that is known */
+    for (int i = 0; i < 4; i++) { /* also where a sample was */
+        int64_t whole = clt_dataset_sample_index(parts[i / 2], i % 2);
+        assert_in_range(whole, 0, 3);
+        assert_memory_equal(x_of(parts[i / 2]) + i % 2 * 4, x_of(d) + whole * 4, 16);
+        assert_int_equal(clt_dataset_sample_line(d, whole), 2 + whole);
+    }
     clt_preprocessing *p = preprocessing_of(parts[1]);
     clt_dataset_destroy(parts[0]);
     clt_dataset_destroy(parts[1]);
@@ -597,6 +603,9 @@ static void fills_or_leaves_out_what_is_missing(void **state) {
     /* What stands in a line that is left out does not count, but for its length. */
     d = read_csv("a,kind,b\n1,cat,\n2,0,3\nx,2,NA\n5,1,7\n\n", (clt_csv_options){.missing = CLT_MISSING_DROP, .drop = "a", .label = "kind"});
     assert_memory_equal(x_of(d), ((float[]){3, 7}), 8);
+    assert_int_equal(clt_dataset_sample_line(d, 0), 3);
+    assert_int_equal(clt_dataset_sample_line(d, 1), 5);
+    assert_int_equal(clt_dataset_sample_line(d, 2), 0);
     assert_int_equal(clt_dataset_classes(d), 2);
     clt_dataset_destroy(d);
     refuse("a,b\n1,0\n\n2,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "line 3 is blank, but data follow");

@@ -98,6 +98,6 @@ ls | grep -q '\.part$' && fail "a temporary file was left"
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 if [ -n "$browser" ]; then
     "$python" "$sources/tests/tools/check_page.py" "$browser" <pages >"$out" 2>"$err" || fail "pages as they are drawn"
-    says "8 pages looked at"
+    says "9 pages looked at"
 fi
 [ "$failures" -eq 0 ]

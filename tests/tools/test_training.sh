@@ -51,7 +51,10 @@ expect 0 "Nothing is left to train" $rare --patience 4 --monitor f1 --resume f1.
 "$python" -c 'import json, sys; a, b = (json.load(open(p)) for p in sys.argv[1:]); assert (a["epochs"], a["best_f1"], a["test_loss"]) == (b["epochs"], b["best_f1"], b["test_loss"]), (a, b)' f1.json "$out" 2>why ||
     fail "a run that has stopped: $(tail -n 1 why)"
 "$(dirname "$program")/cltrain-run" -q -n 2 -- "$program" mlp:8 --data csv:rare.csv,label=kind --evaluate f1.safetensors --batch 21 --json >"$out" 2>"$err" || fail "two ranks test a checkpoint"
-"$python" -c 'import json, sys; a, b = (json.load(open(p)) for p in sys.argv[1:]); assert abs(a["test_loss"] - b["test_loss"]) < 1e-6, (a, b)' f1.json "$out" 2>why || fail "what two ranks test: $(tail -n 1 why)"
+"$python" -c 'import json, sys; a, b = (json.load(open(p)) for p in sys.argv[1:]); assert abs(a["test_loss"] - b["test_loss"]) < 1e-6, (a, b)
+worst = [[(w["sample"], w["line"], w["truth"]) for w in o["test_worst"]] for o in (a, b)]
+lines = open("rare.csv").read().split("\n")
+assert worst[0] == worst[1] and all(lines[line - 1].endswith("," + kind) and line == sample + 2 for sample, line, kind in worst[0]), worst' f1.json "$out" 2>why || fail "what two ranks test: $(tail -n 1 why)"
 # shellcheck disable=SC2086
 expect 0 "Resumed" $rare --patience 6 --monitor f1 --resume f1.safetensors --json
 "$python" -c 'import json, sys; a, b = (json.load(open(p)) for p in sys.argv[1:]); assert b["best_f1"] >= a["best_f1"] and b["epochs"] > a["epochs"]' f1.json "$out" ||

@@ -213,6 +213,15 @@ static void put_told(FILE *page, const json_t *value) {
     page_cell_text(page, text ? text : number);
 }
 
+/* By its name, its line in a table, or its number. */
+static void put_sample(FILE *page, const json_t *sample) {
+    char text[32];
+    const json_t *name = json_object_get(sample, "name"), *line = json_object_get(sample, "line");
+    snprintf(text, sizeof text, "line %lld", (long long)json_integer_value(line));
+    if (name || !line) put_told(page, name ? name : json_object_get(sample, "sample"));
+    else page_cell_text(page, text);
+}
+
 static void put_worst(FILE *page, const run *r) {
     static const page_column columns[] = {{"Sample", NULL, false}, {"Is", NULL, false}, {"Predicted as", NULL, false}, {"Loss", NULL, true}};
     const json_t *list = json_object_get(r->end, "test_worst"), *sample;
@@ -220,9 +229,8 @@ static void put_worst(FILE *page, const run *r) {
     if (!json_array_size(list)) return;
     page_table(page, file_name(r->path), columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(list, i, sample) {
-        const json_t *name = json_object_get(sample, "name");
         page_row(page);
-        put_told(page, name ? name : json_object_get(sample, "sample"));
+        put_sample(page, sample);
         put_told(page, json_object_get(sample, "truth"));
         put_told(page, json_object_get(sample, "predicted"));
         page_cell_number(page, page_json_number(sample, "loss"), 4);

@@ -141,6 +141,7 @@ static void set_worst(json_t *object, const report *r) {
         const worst_sample *w = &r->worst[i];
         json_t *sample = json_object();
         set_whole(sample, "sample", w->index);
+        if (w->line) set_whole(sample, "line", w->line);
         if (w->name) json_object_set_new(sample, "name", document_text(w->name));
         json_object_set_new(sample, "truth", truth_json(r, w->truth));
         json_object_set_new(sample, "predicted", truth_json(r, w->predicted));

@@ -43,7 +43,7 @@ typedef struct report {
     clt_evaluation scores; /* of the last test; no samples: none */
     int64_t *confusion;    /* of it: [classes, classes], truth by prediction; NULL: there are too many, or none */
     int classes;
-    worst_sample worst[SCORES_WORST]; /* of it, by falling losses; of several ranks none */
+    worst_sample worst[SCORES_WORST]; /* of it, by falling losses */
     int n_worst;
     const char *held_out; /* what the part that is not trained on is called: "test", or of text "validation" */
     double samples_per_second; /* of the last epoch, or of its part that was run: without the first step, tests and saving */

@@ -431,12 +431,33 @@ static int test_model(run *r) {
     return 0;
 }
 
-/* Not of several ranks, each of which has a part. */
+/* Each rank has those of its part; then each has those of all. */
+static clt_status gather_worst(const run *r, scores *s) {
+    typedef struct part {
+        worst_sample worst[SCORES_WORST];
+        int n;
+    } part;
+    part *all = calloc((size_t)r->group->size, sizeof *all);
+    if (!all) return CLT_E_NO_MEMORY;
+    part *own = &all[r->group->rank];
+    memcpy(own->worst, s->worst, sizeof s->worst);
+    own->n = s->n_worst;
+    clt_status status = ranks_gather(r->group, all, sizeof *all);
+    for (int i = 0; status >= 0 && i < r->group->size; i++)
+        for (int k = 0; i != r->group->rank && k < all[i].n; k++) scores_keep_worst(s, all[i].worst[k]);
+    free(all);
+    return status;
+}
+
+/* As the user finds them: in the data, not in the part of them that is tested. */
 static void take_worst(run *r, const scores *s) {
-    r->report->n_worst = r->group->size > 1 ? 0 : s->n_worst;
-    for (int i = 0; i < r->report->n_worst; i++) {
-        r->report->worst[i] = s->worst[i];
-        r->report->worst[i].name = clt_dataset_sample_name(r->tested, s->worst[i].index);
+    r->report->n_worst = s->n_worst;
+    for (int i = 0; i < s->n_worst; i++) {
+        worst_sample *w = &r->report->worst[i];
+        *w = s->worst[i];
+        w->name = clt_dataset_sample_name(r->tested, w->index);
+        w->index = clt_dataset_sample_index(r->tested, w->index);
+        w->line = clt_dataset_sample_line(r->data->whole, w->index);
     }
 }
 
@@ -448,6 +469,7 @@ static int add_scores(run *r, scores *s, int64_t width) {
     while (status >= 0 && (status = clt_loader_next(r->test, &batch)) != CLT_END)
         if (status >= 0 && batch.samples && (status = scores_add(s, r->trainer, &batch)) >= 0) board_add(r->board, &batch, s->output, width);
     if (status >= 0) status = scores_result(s, r->group->comm, &r->report->scores);
+    if (status >= 0) status = gather_worst(r, s);
     if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &counted, true); /* for the next test */
     free(r->report->confusion);
     r->report->confusion = status >= 0 ? scores_confusion(s, r->made->classification) : NULL;

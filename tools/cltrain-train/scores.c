@@ -11,12 +11,16 @@ clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, c
     return clt_evaluator_create(&s->evaluator, &options);
 }
 
-static void keep_worst(scores *s, worst_sample sample) {
+static bool is_worse(const worst_sample *a, const worst_sample *b) {
+    return a->loss > b->loss || (!(a->loss < b->loss) && a->index < b->index);
+}
+
+void scores_keep_worst(scores *s, worst_sample sample) {
     int at = s->n_worst;
-    if (at == SCORES_WORST && !(sample.loss > s->worst[at - 1].loss)) return;
+    if (at == SCORES_WORST && !is_worse(&sample, &s->worst[at - 1])) return;
     if (at == SCORES_WORST) at--;
     else s->n_worst++;
-    for (; at > 0 && s->worst[at - 1].loss < sample.loss; at--) s->worst[at] = s->worst[at - 1];
+    for (; at > 0 && is_worse(&sample, &s->worst[at - 1]); at--) s->worst[at] = s->worst[at - 1];
     s->worst[at] = sample;
 }
 
@@ -38,13 +42,13 @@ double scores_sum(const float *logits, int64_t width, int64_t best) {
 static void compare_class(scores *s, int64_t index, const float *logits, int32_t label) {
     int64_t best = scores_best(logits, s->width);
     double loss = log(scores_sum(logits, s->width, best)) + (double)logits[best] - (double)logits[label];
-    if (isfinite(loss)) keep_worst(s, (worst_sample){.index = index, .loss = loss, .truth = label, .predicted = (double)best});
+    if (isfinite(loss)) scores_keep_worst(s, (worst_sample){.index = index, .loss = loss, .truth = label, .predicted = (double)best});
 }
 
 static void compare_number(scores *s, int64_t index, float output, float truth) {
     double error = ((double)output - (double)truth) * s->deviation;
     if (isfinite(error))
-        keep_worst(s, (worst_sample){.index = index, .loss = error * error, .truth = (double)truth * s->deviation + s->mean, .predicted = (double)output * s->deviation + s->mean});
+        scores_keep_worst(s, (worst_sample){.index = index, .loss = error * error, .truth = (double)truth * s->deviation + s->mean, .predicted = (double)output * s->deviation + s->mean});
 }
 
 static void compare(scores *s, const clt_batch *batch) {

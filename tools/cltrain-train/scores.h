@@ -14,8 +14,9 @@ enum { SCORES_MOST_CLASSES = 4096, SCORES_MOST_CONFUSED = 100, SCORES_WORST = 10
 
 /* A sample that the model is most wrong about. */
 typedef struct worst_sample {
-    int64_t index; /* in the test */
-    const char *name; /* NULL: it has none */
+    int64_t index; /* in what is tested; in a report, in the data that this was split from */
+    int64_t line;  /* of a table, from 1, in a report; 0: there is none */
+    const char *name; /* in a report; NULL: it has none */
     double loss, truth, predicted; /* classes, or a number each */
 } worst_sample;
 
@@ -25,7 +26,7 @@ typedef struct scores {
     float *output; /* of a batch */
     int64_t width; /* classes, or numbers a sample */
     double mean, deviation; /* of numbers that were standardized */
-    worst_sample worst[SCORES_WORST]; /* by falling losses */
+    worst_sample worst[SCORES_WORST]; /* by falling losses, of equal ones by rising indices */
     int n_worst;
 } scores;
 
@@ -40,6 +41,8 @@ clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, c
 clt_status scores_add(scores *s, clt_trainer *trainer, const clt_batch *batch);
 /* A collective of the ranks, if there are any. */
 clt_status scores_result(scores *s, clt_comm *comm, clt_evaluation *result);
+/* Keeps the sample if it is one of the worst. */
+void scores_keep_worst(scores *s, worst_sample sample);
 /* The confusion matrix, to be freed; NULL: numbers, or more classes than SCORES_MOST_CONFUSED. */
 int64_t *scores_confusion(const scores *s, bool classes);
 void scores_end(scores *s);
