@@ -25,6 +25,19 @@ cmp -s first.safetensors again.safetensors || fail "a run that is repeated by it
 a, b = (json.loads(open(f"{n}.jsonl").readline())["config"] for n in ("run", "again"))
 assert a.pop("export") == "first.safetensors" and b.pop("export") == "again.safetensors" and a.pop("log") == "run.jsonl" and b.pop("log") == "again.jsonl"
 assert a == b and a["epochs"] == 3 and a["lr"] == 0.02 and a["nesterov"] is True and "device" not in a and "config" not in a, a' 2>why || fail "the options in a log: $(tail -n 1 why)"
+# Of a run in two parts it is the whole that is repeated: from the first values to the last step.
+two="mlp:16 --data digits --batch 64 --seed 3 --log two.jsonl --save two.st"
+# shellcheck disable=SC2086
+expect 0 "" $two --steps 10
+# shellcheck disable=SC2086
+expect 0 "Resumed" $two --steps 30 --resume two.st --export first.safetensors
+# The metrics of the epoch are those of all of it.
+expect 0 "1 epoch, 30 steps" --config two.jsonl --log once.jsonl --save once.st --export again.safetensors
+grep -q Resumed "$err" && fail "a run that is repeated begins anew"
+cmp -s first.safetensors again.safetensors || fail "a run in two parts that is repeated gives other weights"
+"$python" -c 'import json, sys
+a, b = ([o for o in map(json.loads, open(f"{n}.jsonl")) if o["event"] == "epoch"] for n in ("two", "once"))
+assert len(a) == len(b) == 1 and abs(a[0]["train_loss"] / b[0]["train_loss"] - 1) < 1e-6 and a[0]["train_accuracy"] == b[0]["train_accuracy"], (a, b)' 2>why || fail "an epoch in two parts: $(tail -n 1 why)"
 printf '{"event":"start",' >half.jsonl
 refuse "half.jsonl" --config half.jsonl
 

@@ -55,6 +55,10 @@ expect 0 "Nothing is left to train" $rare --patience 4 --monitor f1 --resume f1.
 worst = [[(w["sample"], w["line"], w["truth"]) for w in o["test_worst"]] for o in (a, b)]
 lines = open("rare.csv").read().split("\n")
 assert worst[0] == worst[1] and all(lines[line - 1].endswith("," + kind) and line == sample + 2 for sample, line, kind in worst[0]), worst' f1.json "$out" 2>why || fail "what two ranks test: $(tail -n 1 why)"
+(head -n 1 rare.csv; sed 1d rare.csv | sort) >moved.csv
+expect 0 "if samples were moved or replaced, the test sees some that were trained on" mlp:8 --data csv:moved.csv,label=kind --evaluate f1.safetensors
+expect 0 "" mlp:8 --data csv:rare.csv,label=kind --evaluate f1.safetensors
+grep -q "were moved" "$err" && fail "the same lines are said to be others"
 # shellcheck disable=SC2086
 expect 0 "Resumed" $rare --patience 6 --monitor f1 --resume f1.safetensors --json
 "$python" -c 'import json, sys; a, b = (json.load(open(p)) for p in sys.argv[1:]); assert b["best_f1"] >= a["best_f1"] and b["epochs"] > a["epochs"]' f1.json "$out" ||

@@ -6,21 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/hash.h"
 #include "tools/common/message.h"
+#include "labels.h"
 #include "option_table.h"
 
 enum { VALUE_BYTES = 120 };
 
 /* ---- values ---- */
 
-/* FNV-1a: of what is too long to be shown. */
-static uint64_t hash_bytes(const void *bytes, size_t n) {
-    const unsigned char *at = bytes;
-    uint64_t hash = 0xcbf29ce484222325;
-    for (size_t i = 0; i < n; i++) hash = (hash ^ at[i]) * 0x100000001b3;
-    return hash;
-}
-
+/* What is too long is shown in part. */
 static void put_text(char value[VALUE_BYTES], const char *text) {
     size_t length = strlen(text);
     if (length < VALUE_BYTES) strcpy(value, text);
@@ -82,17 +77,6 @@ static void put_field(char value[VALUE_BYTES], const clt_dataset *data, int fiel
     snprintf(value + used, (size_t)(VALUE_BYTES - used), "]");
 }
 
-static void put_hash(char value[VALUE_BYTES], const void *bytes, size_t n) {
-    snprintf(value, VALUE_BYTES, "%016llx", (unsigned long long)hash_bytes(bytes, n));
-}
-
-/* All labels, in their order. */
-static void put_labels(char value[VALUE_BYTES], const clt_dataset *data) {
-    clt_array labels = clt_dataset_array(data, clt_dataset_fields(data) - 1);
-    if (!clt_dataset_classes(data)) strcpy(value, "none");
-    else put_hash(value, labels.data, (size_t)clt_dataset_samples(data) * sizeof(int32_t));
-}
-
 /* Numbers of hosts may differ in what their mathematics round: so some values are added up, each with a sign of its own. */
 static void weigh_values(const clt_array *x, double *level, double *spread) {
     enum { MOST_VALUES = 4096 };
@@ -106,15 +90,11 @@ static void weigh_values(const clt_array *x, double *level, double *spread) {
 }
 
 /* Of what is not in memory, one batch; what cannot be read is told of when it is trained on. */
-static void weigh_some(char labels[VALUE_BYTES], const clt_dataset *data, double *level, double *spread) {
+static void weigh_some(const clt_dataset *data, double *level, double *spread) {
     clt_loader *loader;
     clt_batch batch;
-    strcpy(labels, "none");
     if (clt_loader_create(&loader, data, &(clt_loader_options){.batch = 16, .shuffle = true}) < 0) return;
-    if (clt_loader_next(loader, &batch) == CLT_OK) {
-        weigh_values(&batch.fields[0], level, spread);
-        if (clt_dataset_classes(data)) put_hash(labels, batch.fields[batch.n_fields - 1].data, (size_t)batch.samples * sizeof(int32_t));
-    }
+    if (clt_loader_next(loader, &batch) == CLT_OK) weigh_values(&batch.fields[0], level, spread);
     clt_loader_destroy(loader);
 }
 
@@ -126,10 +106,9 @@ static void describe_data(char (*facts)[VALUE_BYTES], const data_parts *data) {
     put_whole(facts[CLASSES], clt_dataset_classes(data->train));
     put_field(facts[SAMPLE], data->train, 0);
     put_field(facts[TRUTH], data->train, clt_dataset_fields(data->train) - 1);
-    if (x.data) {
-        put_labels(facts[LABELS], data->train);
-        weigh_values(&x, &level, &spread);
-    } else weigh_some(facts[LABELS], data->train, &level, &spread);
+    snprintf(facts[LABELS], VALUE_BYTES, "%016llx", (unsigned long long)labels_hash(data->train));
+    if (x.data) weigh_values(&x, &level, &spread);
+    else weigh_some(data->train, &level, &spread);
     memcpy(facts[LEVEL], &level, sizeof level);
     memcpy(facts[SPREAD], &spread, sizeof spread);
 }

@@ -109,17 +109,38 @@ static int read_all(options *into, const char *path, json_t *root) {
     return 0;
 }
 
-/* The options of a run, which the first line of its log has. NULL: it is no log. */
-static json_t *load_log(const char *path) {
+/* The options of a line that begins a run; NULL: it is another line, or only a part of one. */
+static json_t *options_of_line(const char *line) {
     static const char begin[] = "{\"event\":\"start\",";
-    char found[sizeof begin - 1];
-    FILE *file = fopen(path, "r");
-    bool is_log = file && fread(found, 1, sizeof found, file) == sizeof found && !memcmp(found, begin, sizeof found);
-    json_t *start = is_log && fseek(file, 0, SEEK_SET) == 0 ? json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    json_t *start = strncmp(line, begin, sizeof begin - 1) == 0 ? json_loads(line, 0, NULL) : NULL;
     json_t *config = json_incref(json_object_get(start, "config"));
     json_decref(start);
-    if (file) fclose(file);
     return config;
+}
+
+/* Of a run that went on with another, in the same log, the options are those of the last part, which begins as the first part did. */
+static json_t *join_parts(json_t *first, json_t *last) {
+    if (!last) return first;
+    json_t *resume = json_object_get(first, "resume");
+    if (resume) json_object_set(last, "resume", resume);
+    else json_object_del(last, "resume");
+    json_decref(first);
+    return last;
+}
+
+/* The options of a run, which its log has. NULL: it is no log. */
+static json_t *load_log(const char *path) {
+    char *line = NULL;
+    size_t capacity = 0;
+    FILE *file = fopen(path, "r");
+    json_t *first = file && getline(&line, &capacity, file) > 0 ? options_of_line(line) : NULL, *last = NULL;
+    while (first && getline(&line, &capacity, file) > 0) {
+        json_t *found = options_of_line(line);
+        if (found) json_decref(last), last = found;
+    }
+    free(line);
+    if (file) fclose(file);
+    return join_parts(first, last);
 }
 
 int config_read(options *into, int argc, char **argv) {

@@ -11,7 +11,7 @@
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
-enum { MOST_NOTE = 4096, SPLIT_TEXT = 512 };
+enum { MOST_NOTE = 4096, SPLIT_TEXT = 512, LABELS_TEXT = 17 };
 
 /* The key of the value: "best_loss", "best_f1". */
 static const char *key_of(const options *given, char key[SCORES_KEY]) {
@@ -34,15 +34,43 @@ static int64_t samples_of(const report *r) {
     return r->train_samples + r->validation_samples + r->test_samples;
 }
 
-clt_status note_keep(clt_trainer *trainer, const report *r) {
-    char key[SCORES_KEY], split[SPLIT_TEXT];
+/* JSON has no numbers that large. */
+static void put_labels(const report *r, char text[LABELS_TEXT]) {
+    snprintf(text, LABELS_TEXT, "%016llx", (unsigned long long)r->train_labels);
+}
+
+/* So many digits are the same however often the training was interrupted. */
+static void put_real(json_t *object, const char *key, double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.8g", value);
+    if (isfinite(value)) json_object_set_new(object, key, json_real(strtod(text, NULL)));
+}
+
+static void put_counts(json_t *object, const note_counts *counts) {
+    const clt_metrics *epoch = &counts->epoch;
+    json_object_set_new(object, "skipped_steps", json_integer(counts->skipped));
+    json_object_set_new(object, "broken_samples", json_integer(counts->broken));
+    if (!epoch->samples) return;
+    json_t *metrics = json_object();
+    json_object_set_new(metrics, "samples", json_integer(epoch->samples));
+    put_real(metrics, "loss", epoch->loss);
+    put_real(metrics, "accuracy", epoch->accuracy);
+    put_real(metrics, "mse", epoch->mse);
+    json_object_set_new(object, "epoch", metrics);
+}
+
+clt_status note_keep(clt_trainer *trainer, const report *r, const note_counts *counts) {
+    char key[SCORES_KEY], split[SPLIT_TEXT], labels[LABELS_TEXT];
     put_split(r->options, split);
     json_t *object = json_object();
     json_object_set_new(object, "split", json_string(split));
     json_object_set_new(object, "seed", json_integer(r->options->seed));
     json_object_set_new(object, "samples", json_integer(samples_of(r)));
+    put_labels(r, labels);
+    if (r->train_labels) json_object_set_new(object, "labels", json_string(labels));
     if (r->best_epoch) json_object_set_new(object, "best_epoch", json_integer(r->best_epoch));
     if (r->best_epoch) json_object_set_new(object, key_of(r->options, key), json_real(r->best_loss));
+    if (counts) put_counts(object, counts);
     char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
     clt_status status = text ? clt_trainer_set_note(trainer, text) : CLT_E_NO_MEMORY;
     free(text);
@@ -54,6 +82,16 @@ clt_status note_keep(clt_trainer *trainer, const report *r) {
 static json_t *read_note(const char *path) {
     char text[MOST_NOTE];
     return clt_weights_metadata(path, "cltrain.note", text, sizeof text) < 0 ? NULL : json_loads(text, 0, NULL);
+}
+
+/* Labels that were mended are no harm; lines that were moved, or replaced, are. */
+static void warn_of_labels(const json_t *note, const char *path, const report *r) {
+    char labels[LABELS_TEXT];
+    const char *then = json_string_value(json_object_get(note, "labels"));
+    put_labels(r, labels);
+    if (then && r->train_labels && strcmp(then, labels))
+        warning("%s: the labels of %s are not those that %s was trained on, or not in their order: if samples were moved or replaced, the test sees some that were trained on",
+                r->options->evaluate ? "--evaluate" : "--resume", r->options->data, path);
 }
 
 int note_check_split(const char *path, const report *r, bool drawn, bool seeds) {
@@ -72,6 +110,7 @@ int note_check_split(const char *path, const report *r, bool drawn, bool seeds) 
     else if (then && strcmp(then, split))
         code = usage_error("%s: %s was trained with another split of the data: %s, not %s; with this one the test would see samples that were trained on; cltrain-predict --test is for other data",
                            given->evaluate ? "--evaluate" : "--resume", path, *then ? then : "the default one", *split ? split : "the default one");
+    if (!code && drawn) warn_of_labels(note, path, r);
     json_decref(note);
     return code;
 }
@@ -91,16 +130,41 @@ static lowest read_best(const char *path, const options *given, int64_t epochs) 
     return usable ? found : (lowest){0};
 }
 
-clt_status note_recall_best(const char *path, int64_t epochs, const ranks *group, report *r) {
-    lowest found = {0};
-    if (ranks_lead(group)) found = read_best(path, r->options, epochs);
+/* NaN where there is none. */
+static double real_of(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static int64_t count_of(const json_t *object, const char *key) {
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 ? value : 0;
+}
+
+static note_counts read_counts(const char *path) {
+    json_t *note = read_note(path);
+    const json_t *epoch = json_object_get(note, "epoch");
+    note_counts counts = {.skipped = count_of(note, "skipped_steps"), .broken = count_of(note, "broken_samples")};
+    counts.epoch = (clt_metrics){.samples = count_of(epoch, "samples"), .loss = real_of(epoch, "loss"), .accuracy = real_of(epoch, "accuracy"), .mse = real_of(epoch, "mse")};
+    json_decref(note);
+    return counts;
+}
+
+clt_status note_recall(const char *path, int64_t epochs, const ranks *group, report *r, note_counts *counts) {
+    struct {
+        lowest best;
+        note_counts counts;
+    } found = {0};
+    if (ranks_lead(group)) found.counts = read_counts(path);
+    if (ranks_lead(group) && r->options->patience != OPTION_UNSET) found.best = read_best(path, r->options, epochs);
     if (group->comm) {
         clt_status status = clt_comm_broadcast(group->comm, &found, sizeof found, CLT_U8, 0, NULL);
         if (status < 0) return status;
     }
-    if (!found.epoch) return CLT_OK;
-    r->best_epoch = found.epoch;
-    r->best_loss = found.loss;
+    *counts = found.counts;
+    if (!found.best.epoch) return CLT_OK;
+    r->best_epoch = found.best.epoch;
+    r->best_loss = found.best.loss;
     return CLT_OK;
 }
 

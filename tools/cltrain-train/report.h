@@ -23,6 +23,7 @@ typedef struct report {
     bool tokens; /* its truth is tokens, so that there is a perplexity */
     bool standardized;
     int64_t parameters, trained_parameters, train_samples, test_samples;
+    uint64_t train_labels; /* labels_hash of the training part */
     double best_loss;   /* of the best epoch's test: its loss, or what --monitor names */
     const char *saved_to; /* the checkpoint: --save, or `elsewhere`; NULL: nowhere */
     char elsewhere[4096]; /* the path instead of --save, which another run writes; "": there is none */

@@ -48,6 +48,7 @@ typedef struct run {
     int64_t limit_epochs; /* INT64_MAX where --steps rules */
     int64_t used_batches; /* of an epoch: a multiple of --accumulate */
     int64_t skipped;      /* steps, in metrics that were reset */
+    note_counts before;   /* of the run that this one goes on with */
     bool ready;           /* to train: prepared on all ranks */
     bool resumed;         /* from a checkpoint */
     bool stepped;         /* a step was done in this run */
@@ -223,11 +224,11 @@ static int resume(run *r) {
     if (batch) return run_error("%s: %s; of these samples --batch %lld makes as many", option_of_file(r->options), clt_error_detail(), (long long)batch);
     if (status < 0) return failed(r, status, option_of_file(r->options));
     r->resumed = true;
-    if (r->options->patience != OPTION_UNSET) {
-        status = note_recall_best(path, clt_loader_get_position(r->train).epoch, r->group, r->report);
-        if (status < 0) return failed(r, status, "resuming");
-        r->report->stopped_early = r->report->best_epoch && clt_loader_get_position(r->train).epoch - r->report->best_epoch >= r->options->patience;
-    }
+    status = note_recall(path, clt_loader_get_position(r->train).epoch, r->group, r->report, &r->before);
+    if (status < 0) return failed(r, status, "resuming");
+    if (only_tests(r->options)) r->before = (note_counts){0};
+    r->skipped = r->before.skipped;
+    r->report->stopped_early = r->report->best_epoch && clt_loader_get_position(r->train).epoch - r->report->best_epoch >= r->options->patience;
     /* Another seed holds out other samples: the test would see what was trained on. */
     uint64_t seed = clt_loader_get_position(r->train).seed;
     if (seed != (uint64_t)r->options->seed)
@@ -314,6 +315,8 @@ static void warn_of_options(const run *r) {
     int64_t total = recipe_total_steps(o, clt_dataset_samples(r->data->train));
     if (total > 0 && o->warmup > total)
         warning("--warmup %lld is longer than the run's %lld steps: the learning rate does not reach --lr", (long long)o->warmup, (long long)total);
+    if (o->balanced_sampling && o->class_weights && strcmp(o->class_weights, "balanced") == 0)
+        warning("--balanced-sampling and --class-weights balanced both make up for rare classes: together they do it twice");
     const struct {
         const char *name;
         bool given;
@@ -327,7 +330,7 @@ static int prepare(run *r) {
     if (!code) code = make_loaders(r);
     if (!code) code = make_trainer(r);
     if (!code) code = resume(r);
-    clt_status status = code || r->resumed ? CLT_OK : note_keep(r->trainer, r->report); /* else it is the file's */
+    clt_status status = code ? CLT_OK : note_keep(r->trainer, r->report, NULL);
     if (status < 0) code = failed(r, status, "making the trainer");
     if (!code) code = agree(r, open_outputs(r));
     if (code) return code;
@@ -360,13 +363,29 @@ static int prepare_anew(run *r) {
 
 /* ---- checkpoints and tests ---- */
 
+static double mean_of_both(const clt_metrics *a, double of_a, const clt_metrics *b, double of_b) {
+    double sum = (a->samples ? (double)a->samples * of_a : 0) + (double)b->samples * of_b;
+    return sum / (double)(a->samples + b->samples);
+}
+
+/* An epoch that another run has begun. */
+static void add_metrics(clt_metrics *to, const clt_metrics *before) {
+    if (!before->samples) return;
+    to->loss = mean_of_both(to, to->loss, before, before->loss);
+    to->accuracy = mean_of_both(to, to->accuracy, before, before->accuracy);
+    to->mse = mean_of_both(to, to->mse, before, before->mse);
+    to->samples += before->samples;
+}
+
 /* Metrics wait for the device, so the stopwatch may stop. */
 static int read_train_metrics(run *r, clt_metrics *metrics, bool reset) {
     clt_status status = clt_trainer_train_metrics(r->trainer, metrics, reset);
     if (status < 0) return failed(r, status, "training");
     report_as_read(metrics, r->data->preprocessing);
+    add_metrics(metrics, &r->before.epoch);
     r->report->skipped = r->skipped + metrics->skipped;
     if (reset) r->skipped = r->report->skipped;
+    if (reset) r->before.epoch.samples = 0;
     if (metrics->samples == 0) *metrics = report_no_metrics();
     /* With steps that are skipped, there may be none that is not for a while; but not for an epoch. */
     else if (!isfinite(metrics->loss) && (reset || !metrics->skipped))
@@ -385,6 +404,23 @@ static void choose_save_path(run *r) {
     r->report->saved_to = r->report->elsewhere;
 }
 
+/* Of all ranks, with those of the run before. */
+static clt_status count_broken(run *r) {
+    r->report->broken_samples = clt_loader_broken(r->train);
+    clt_status status = ranks_sum(r->group, &r->report->broken_samples);
+    r->report->broken_samples += r->before.broken;
+    return status;
+}
+
+/* The file tells what was counted; those of weights, which are written between, tell nothing that an interruption changes. */
+static clt_status save_checkpoint(run *r, const char *path, const clt_metrics *epoch) {
+    note_counts counts = {.epoch = *epoch, .skipped = r->report->skipped, .broken = r->report->broken_samples};
+    clt_status status = note_keep(r->trainer, r->report, &counts);
+    if (status >= 0) status = clt_checkpoint_save(r->trainer, r->train, path);
+    clt_status after = note_keep(r->trainer, r->report, NULL);
+    return status < 0 ? status : after;
+}
+
 static int save(run *r) {
     clt_metrics metrics;
     /* A run that diverged must not replace a good file. */
@@ -394,9 +430,10 @@ static int save(run *r) {
     /* One file serves all; who has a part of what is in it gives that. */
     bool lead = ranks_lead(r->group), takes_part = lead || r->options->shard != CLT_SHARD_NONE;
     clt_status status = clt_trainer_sync_buffers(r->trainer);
+    if (status >= 0) status = count_broken(r);
     if (status < 0) return failed(r, status, "--save");
     if (lead) choose_save_path(r);
-    status = takes_part ? clt_checkpoint_save(r->trainer, r->train, lead ? r->report->saved_to : NULL) : CLT_OK;
+    status = takes_part ? save_checkpoint(r, lead ? r->report->saved_to : NULL, &metrics) : CLT_OK;
     code = agree(r, status < 0 ? library_error(status, "--save") : 0);
     if (lead) r->saved = file_identify(r->options->save);
     if (!code) r->unsaved = false;
@@ -527,7 +564,7 @@ static int compare_test(run *r) {
     if (isfinite(now) && (!r->report->best_epoch || sign * now < sign * r->report->best_loss)) {
         r->report->best_loss = now;
         r->report->best_epoch = r->report->epochs;
-        clt_status status = note_keep(r->trainer, r->report);
+        clt_status status = note_keep(r->trainer, r->report, NULL);
         return agree(r, status < 0 ? library_error(status, "--patience") : export_weights(r));
     }
     r->report->stopped_early = r->report->epochs - r->report->best_epoch >= patience;
@@ -775,12 +812,11 @@ static int finish(run *r) {
     r->report->bytes_sent = ranks_bytes_sent(r->group);
     r->report->engine = clt_comm_engine(r->group->comm);
     r->report->data_wait_seconds = clt_loader_waited_seconds(r->train);
-    r->report->broken_samples = clt_loader_broken(r->train);
     r->report->waited_seconds = clt_trainer_waited_seconds(r->trainer);
     r->report->drifts = clt_trainer_drifts(r->trainer);
     r->report->signal = signal;
     clt_status status = code ? CLT_OK : clt_trainer_loss_scale(r->trainer, &r->report->loss_scale);
-    if (!code && status >= 0) status = ranks_sum(r->group, &r->report->broken_samples);
+    if (!code && status >= 0) status = count_broken(r);
     if (status < 0) code = failed(r, status, "training");
     if (code) return code;
     return signal ? EXIT_SIGNAL + signal : 0;
