@@ -50,6 +50,9 @@ static void put_counts(json_t *object, const note_counts *counts) {
     const clt_metrics *epoch = &counts->epoch;
     json_object_set_new(object, "skipped_steps", json_integer(counts->skipped));
     json_object_set_new(object, "broken_samples", json_integer(counts->broken));
+    json_t *best = counts->best[0] ? json_loads(counts->best, 0, NULL) : NULL;
+    if (best) json_object_update(object, best);
+    json_decref(best);
     if (!epoch->samples) return;
     json_t *metrics = json_object();
     json_object_set_new(metrics, "samples", json_integer(epoch->samples));
@@ -141,11 +144,22 @@ static int64_t count_of(const json_t *object, const char *key) {
     return value > 0 ? value : 0;
 }
 
+/* All that is known of it, whatever was monitored. */
+static void put_best(const json_t *note, char *text, size_t bytes) {
+    const char *key;
+    json_t *value, *best = json_object();
+    json_object_foreach((json_t *)(uintptr_t)note, key, value) if (strncmp(key, "best_", 5) == 0) json_object_set(best, key, value);
+    size_t length = json_object_size(best) ? json_dumpb(best, text, bytes - 1, JSON_COMPACT) : 0;
+    text[length < bytes ? length : 0] = '\0';
+    json_decref(best);
+}
+
 static note_counts read_counts(const char *path) {
     json_t *note = read_note(path);
     const json_t *epoch = json_object_get(note, "epoch");
     note_counts counts = {.skipped = count_of(note, "skipped_steps"), .broken = count_of(note, "broken_samples")};
     counts.epoch = (clt_metrics){.samples = count_of(epoch, "samples"), .loss = real_of(epoch, "loss"), .accuracy = real_of(epoch, "accuracy"), .mse = real_of(epoch, "mse")};
+    put_best(note, counts.best, sizeof counts.best);
     json_decref(note);
     return counts;
 }
@@ -156,7 +170,10 @@ clt_status note_recall(const char *path, int64_t epochs, const ranks *group, rep
         note_counts counts;
     } found = {0};
     if (ranks_lead(group)) found.counts = read_counts(path);
-    if (ranks_lead(group) && r->options->patience != OPTION_UNSET) found.best = read_best(path, r->options, epochs);
+    if (ranks_lead(group) && r->options->patience != OPTION_UNSET) {
+        found.best = read_best(path, r->options, epochs);
+        found.counts.best[0] = '\0';
+    }
     if (group->comm) {
         clt_status status = clt_comm_broadcast(group->comm, &found, sizeof found, CLT_U8, 0, NULL);
         if (status < 0) return status;

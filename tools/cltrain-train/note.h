@@ -13,6 +13,7 @@
 typedef struct note_counts {
     clt_metrics epoch;       /* of the steps of the epoch that has begun, as read; no samples: it has none */
     int64_t skipped, broken; /* steps and samples */
+    char best[128];          /* the best test that a run without --patience found in its file, as JSON; "": none */
 } note_counts;
 
 /* Files that the trainer writes from now on tell of the split, of report->best_epoch and its loss, and of what was counted; NULL: not of that. */

@@ -414,7 +414,10 @@ static clt_status count_broken(run *r) {
 
 /* The file tells what was counted; those of weights, which are written between, tell nothing that an interruption changes. */
 static clt_status save_checkpoint(run *r, const char *path, const clt_metrics *epoch) {
-    note_counts counts = {.epoch = *epoch, .skipped = r->report->skipped, .broken = r->report->broken_samples};
+    note_counts counts = r->before;
+    counts.epoch = *epoch;
+    counts.skipped = r->report->skipped;
+    counts.broken = r->report->broken_samples;
     clt_status status = note_keep(r->trainer, r->report, &counts);
     if (status >= 0) status = clt_checkpoint_save(r->trainer, r->train, path);
     clt_status after = note_keep(r->trainer, r->report, NULL);
