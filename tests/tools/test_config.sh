@@ -39,6 +39,17 @@ cmp -s first.safetensors again.safetensors || fail "a run in two parts that is r
 "$python" -c 'import json, sys
 a, b = ([o for o in map(json.loads, open(f"{n}.jsonl")) if o["event"] == "epoch"] for n in ("two", "once"))
 assert len(a) == len(b) == 1 and abs(a[0]["train_loss"] / b[0]["train_loss"] - 1) < 1e-6 and a[0]["train_accuracy"] == b[0]["train_accuracy"], (a, b)' 2>why || fail "an epoch in two parts: $(tail -n 1 why)"
+# What the parts have otherwise cannot be repeated; nor can what began with a file that is another one now.
+# shellcheck disable=SC2086
+expect 0 "Resumed" $two --steps 35 --resume two.st --lr 0.5
+refuse 'two.jsonl: the parts of the run differ in "lr"' --config two.jsonl
+# shellcheck disable=SC2086
+expect 0 "Resumed" ${two%% --log*} --log late.jsonl --save two.st --steps 40 --resume two.st
+refuse "the run went on from a file that it has saved over" --config late.jsonl
+expect 0 "" mlp:16 --data digits --init first.safetensors --steps 2 --log of_init.jsonl --save of_init.st
+expect 0 "Resumed" mlp:16 --data digits --resume auto --steps 4 --log of_init.jsonl --save of_init.st --export first_init.safetensors
+expect 0 "" --config of_init.jsonl --log again.jsonl --save again.st --export again_init.safetensors
+cmp -s first_init.safetensors again_init.safetensors || fail "a run with --init that is repeated gives other weights"
 printf '{"event":"start",' >half.jsonl
 refuse "half.jsonl" --config half.jsonl
 

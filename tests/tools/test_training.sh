@@ -56,15 +56,34 @@ worst = [[(w["sample"], w["line"], w["truth"]) for w in o["test_worst"]] for o i
 lines = open("rare.csv").read().split("\n")
 assert worst[0] == worst[1] and all(lines[line - 1].endswith("," + kind) and line == sample + 2 for sample, line, kind in worst[0]), worst' f1.json "$out" 2>why || fail "what two ranks test: $(tail -n 1 why)"
 (head -n 1 rare.csv; sed 1d rare.csv | sort) >moved.csv
-expect 0 "if samples were moved or replaced, the test sees some that were trained on" mlp:8 --data csv:moved.csv,label=kind --evaluate f1.safetensors
+expect 0 "if some were moved or replaced, the test sees samples that were trained on" mlp:8 --data csv:moved.csv,label=kind --evaluate f1.safetensors
 expect 0 "" mlp:8 --data csv:rare.csv,label=kind --evaluate f1.safetensors
 grep -q "were moved" "$err" && fail "the same lines are said to be others"
+sed 's/^\(-*[0-9.]*\),\([^,]*\),usual/\2,\1,usual/' rare.csv >turned.csv # the same labels
+expect 0 "if some were moved or replaced" mlp:8 --data csv:turned.csv,label=kind --evaluate f1.safetensors
 # shellcheck disable=SC2086
 expect 0 "Resumed" $rare --patience 6 --monitor f1 --resume f1.safetensors --json
 "$python" -c 'import json, sys; a, b = (json.load(open(p)) for p in sys.argv[1:]); assert b["best_f1"] >= a["best_f1"] and b["epochs"] > a["epochs"]' f1.json "$out" ||
     fail "the best F1 is forgotten where a run goes on"
-expect 0 "" linear --data csv:numbers.csv,regression=1 --epochs 5 --patience 5 --monitor r2
+expect 0 "" linear --data csv:numbers.csv,regression=1 --epochs 5 --patience 5 --monitor r2 --save r2.st
 says ", with r2 0.9"
+expect 0 "" linear --data csv:numbers.csv,regression=1 --evaluate r2.st
+grep -q "moved or replaced" "$err" && fail "the same numbers are said to be others"
+(head -n 1 numbers.csv; sed 1d numbers.csv | sort) >moved.csv
+expect 0 "if some were moved or replaced" linear --data csv:moved.csv,regression=1 --evaluate r2.st
+# Epochs that were not compared are none without a better test.
+slow="mlp:8 --data csv:rare.csv,label=kind --lr 0.0005 --batch 32 --seed 4 --save slow.st"
+# shellcheck disable=SC2086
+expect 0 "" $slow --epochs 2 --patience 2
+# shellcheck disable=SC2086
+expect 0 "Resumed" $slow --epochs 6 --resume slow.st
+# shellcheck disable=SC2086
+expect 0 "epoch 8/8" $slow --epochs 8 --resume slow.st --patience 2
+# What gives no number is the worst of all.
+printf '3e38,-3e38,3e38,3e38,0\n' >none.csv
+for i in 1 2 3 4 5 6 7 8 9; do printf '%s,%s,1,1,1\n0.%s,0.5,1,1,0\n' "$i" "$i" "$i"; done >>none.csv
+expect 0 "" mlp:64 --data csv:none.csv,header=0 --no-standardize --lr 1e-9 --epochs 1 --seed 1 --fold 1/2 --json
+json "$out" 'o["test_loss"] is None and o["test_worst"][0] == {"sample": 0, "line": 1, "truth": 0, "predicted": None, "loss": None} and o["test_worst"][1]["loss"] > 0'
 refuse "--monitor f1: there is none" linear --data csv:numbers.csv,regression=1 --epochs 5 --patience 5 --monitor f1
 refuse "--monitor needs --patience" mlp --data digits --monitor f1
 refuse "--monitor 'f2'" mlp --data digits --monitor f2 --patience 1

@@ -8,7 +8,7 @@
 
 #include "tools/common/hash.h"
 #include "tools/common/message.h"
-#include "labels.h"
+#include "fingerprint.h"
 #include "option_table.h"
 
 enum { VALUE_BYTES = 120 };
@@ -106,7 +106,7 @@ static void describe_data(char (*facts)[VALUE_BYTES], const data_parts *data) {
     put_whole(facts[CLASSES], clt_dataset_classes(data->train));
     put_field(facts[SAMPLE], data->train, 0);
     put_field(facts[TRUTH], data->train, clt_dataset_fields(data->train) - 1);
-    snprintf(facts[LABELS], VALUE_BYTES, "%016llx", (unsigned long long)labels_hash(data->train));
+    snprintf(facts[LABELS], VALUE_BYTES, "%016llx", (unsigned long long)fingerprint_labels(data->train));
     if (x.data) weigh_values(&x, &level, &spread);
     else weigh_some(data->train, &level, &spread);
     memcpy(facts[LEVEL], &level, sizeof level);

@@ -109,38 +109,82 @@ static int read_all(options *into, const char *path, json_t *root) {
     return 0;
 }
 
-/* The options of a line that begins a run; NULL: it is another line, or only a part of one. */
+/* ---- the options of a run, which its log has: of each of its parts, where it went on with --resume ---- */
+
+/* Of a line that begins a part, with "at": the steps done before; NULL: it is another line, or only a part of one. */
 static json_t *options_of_line(const char *line) {
     static const char begin[] = "{\"event\":\"start\",";
     json_t *start = strncmp(line, begin, sizeof begin - 1) == 0 ? json_loads(line, 0, NULL) : NULL;
     json_t *config = json_incref(json_object_get(start, "config"));
+    if (config) json_object_set(config, "at", json_object_get(start, "steps"));
     json_decref(start);
     return config;
 }
 
-/* Of a run that went on with another, in the same log, the options are those of the last part, which begins as the first part did. */
-static json_t *join_parts(json_t *first, json_t *last) {
-    if (!last) return first;
-    json_t *resume = json_object_get(first, "resume");
-    if (resume) json_object_set(last, "resume", resume);
-    else json_object_del(last, "resume");
-    json_decref(first);
-    return last;
+static bool is_one_of(const char *key, const char *const *list) {
+    while (*list && strcmp(*list, key) != 0) list++;
+    return *list != NULL;
 }
 
-/* The options of a run, which its log has. NULL: it is no log. */
-static json_t *load_log(const char *path) {
+/* How long a part was, what it wrote and where it began: may be others in each. */
+static const char *const lengths[] = {"epochs", "steps", "stop-after", NULL}, *const totals[] = {"epochs", "steps", NULL};
+static const char *const free_of_part[] = {"epochs", "steps", "stop-after", "resume", "init", "init-matching", "at", "save", "save-every", "log", "json", "export", "export-lora",
+                                           "tensorboard", "profile", "quiet", "verbose", "device", "data-threads", "test-every", NULL};
+
+/* The first option of `a` that `b` has otherwise; NULL: none. A schedule of the learning rate may be one of the whole length. */
+static const char *other_option(json_t *a, const json_t *b) {
+    const char *key;
+    json_t *value;
+    bool scheduled = json_object_get(a, "schedule") != NULL;
+    json_object_foreach(a, key, value) if ((!is_one_of(key, free_of_part) || (scheduled && is_one_of(key, totals))) && !json_equal(value, json_object_get(b, key))) return key;
+    return NULL;
+}
+
+/* The next part of the same run: it ends where that does. */
+static int add_part(const char *path, json_t *whole, json_t *part) {
+    const char *other = other_option(whole, part);
+    if (!other) other = other_option(part, whole);
+    if (other) return usage_error("--config: %s: the parts of the run differ in \"%s\": no options repeat all of it. A file of the options of one part does that one", path, other);
+    for (int i = 0; lengths[i]; i++) {
+        json_t *value = json_object_get(part, lengths[i]);
+        if (value) json_object_set(whole, lengths[i], value);
+        else json_object_del(whole, lengths[i]);
+    }
+    return 0;
+}
+
+/* The whole begins as its first part did. */
+static int settle_begin(const char *path, json_t *whole) {
+    const char *resume = json_string_value(json_object_get(whole, "resume")), *save = json_string_value(json_object_get(whole, "save"));
+    bool anew = json_integer_value(json_object_get(whole, "at")) == 0;
+    if (resume && !anew && (strcmp(resume, "auto") == 0 || (save && strcmp(resume, save) == 0)))
+        return usage_error("--config: %s: the run went on from a file that it has saved over: it cannot be repeated", path);
+    if (resume && strcmp(resume, "auto") == 0) json_object_del(whole, "resume"); /* there was no file */
+    json_object_del(whole, "at");
+    return 0;
+}
+
+/* A part without steps before it is a run of its own, and takes the place of what is before it. *config NULL: it is no log. */
+static int load_log(const char *path, json_t **config) {
     char *line = NULL;
     size_t capacity = 0;
+    int code = 0;
     FILE *file = fopen(path, "r");
-    json_t *first = file && getline(&line, &capacity, file) > 0 ? options_of_line(line) : NULL, *last = NULL;
-    while (first && getline(&line, &capacity, file) > 0) {
-        json_t *found = options_of_line(line);
-        if (found) json_decref(last), last = found;
+    json_t *part;
+    *config = file && getline(&line, &capacity, file) > 0 ? options_of_line(line) : NULL;
+    while (*config && !code && getline(&line, &capacity, file) > 0) {
+        if (!(part = options_of_line(line))) continue;
+        if (json_integer_value(json_object_get(part, "at")) == 0) {
+            json_decref(*config);
+            *config = part;
+            continue;
+        }
+        code = add_part(path, *config, part);
+        json_decref(part);
     }
     free(line);
     if (file) fclose(file);
-    return join_parts(first, last);
+    return *config && !code ? settle_begin(path, *config) : code;
 }
 
 int config_read(options *into, int argc, char **argv) {
@@ -149,12 +193,12 @@ int config_read(options *into, int argc, char **argv) {
     const char *path = find_file(argc, argv);
     if (!path) return 0;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) return usage_error("--config: %s is not a regular file", path);
-    json_t *root = load_log(path);
-    if (!root && stat(path, &facts) == 0 && facts.st_size > MOST_BYTES) return usage_error("--config: %s is larger than 1 MiB", path);
-    if (!root) root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!root && error.line < 1) return usage_error("--config: %s", error.text);
-    if (!root) return usage_error("--config: %s, line %d: %s", path, error.line, error.text);
-    int code = read_all(into, path, root);
+    json_t *root;
+    int code = load_log(path, &root);
+    if (!code && !root && stat(path, &facts) == 0 && facts.st_size > MOST_BYTES) code = usage_error("--config: %s is larger than 1 MiB", path);
+    if (!code && !root && !(root = json_load_file(path, JSON_REJECT_DUPLICATES, &error)))
+        code = error.line < 1 ? usage_error("--config: %s", error.text) : usage_error("--config: %s, line %d: %s", path, error.line, error.text);
+    if (!code) code = read_all(into, path, root);
     json_decref(root);
     return code;
 }

@@ -11,8 +11,8 @@
 #include "agreement.h"
 #include "data_spec.h"
 #include "devices.h"
+#include "fingerprint.h"
 #include "finetune.h"
-#include "labels.h"
 #include "model_file.h"
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
@@ -73,7 +73,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .parameters = clt_graph_parameter_count(made->graph),
         .train_samples = clt_dataset_samples(data->train),
         .test_samples = clt_dataset_samples(data->test),
-        .train_labels = ranks_lead(group) ? labels_hash(data->train) : 0,
+        .train_hash = ranks_lead(group) ? fingerprint(data->train) : 0,
         .train = report_no_metrics(),
         .test = report_no_metrics(),
         .validation = report_no_metrics(),

@@ -11,7 +11,7 @@
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
-enum { MOST_NOTE = 4096, SPLIT_TEXT = 512, LABELS_TEXT = 17 };
+enum { MOST_NOTE = 4096, SPLIT_TEXT = 512, HASH_TEXT = 17 };
 
 /* The key of the value: "best_loss", "best_f1". */
 static const char *key_of(const options *given, char key[SCORES_KEY]) {
@@ -35,8 +35,8 @@ static int64_t samples_of(const report *r) {
 }
 
 /* JSON has no numbers that large. */
-static void put_labels(const report *r, char text[LABELS_TEXT]) {
-    snprintf(text, LABELS_TEXT, "%016llx", (unsigned long long)r->train_labels);
+static void put_hash(const report *r, char text[HASH_TEXT]) {
+    snprintf(text, HASH_TEXT, "%016llx", (unsigned long long)r->train_hash);
 }
 
 /* So many digits are the same however often the training was interrupted. */
@@ -63,16 +63,17 @@ static void put_counts(json_t *object, const note_counts *counts) {
 }
 
 clt_status note_keep(clt_trainer *trainer, const report *r, const note_counts *counts) {
-    char key[SCORES_KEY], split[SPLIT_TEXT], labels[LABELS_TEXT];
+    char key[SCORES_KEY], split[SPLIT_TEXT], hash[HASH_TEXT];
     put_split(r->options, split);
     json_t *object = json_object();
     json_object_set_new(object, "split", json_string(split));
     json_object_set_new(object, "seed", json_integer(r->options->seed));
     json_object_set_new(object, "samples", json_integer(samples_of(r)));
-    put_labels(r, labels);
-    if (r->train_labels) json_object_set_new(object, "labels", json_string(labels));
+    put_hash(r, hash);
+    if (r->train_hash) json_object_set_new(object, "data", json_string(hash));
     if (r->best_epoch) json_object_set_new(object, "best_epoch", json_integer(r->best_epoch));
     if (r->best_epoch) json_object_set_new(object, key_of(r->options, key), json_real(r->best_loss));
+    if (r->best_epoch) json_object_set_new(object, "best_unimproved", json_integer(r->unimproved));
     if (counts) put_counts(object, counts);
     char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
     clt_status status = text ? clt_trainer_set_note(trainer, text) : CLT_E_NO_MEMORY;
@@ -87,13 +88,13 @@ static json_t *read_note(const char *path) {
     return clt_weights_metadata(path, "cltrain.note", text, sizeof text) < 0 ? NULL : json_loads(text, 0, NULL);
 }
 
-/* Labels that were mended are no harm; lines that were moved, or replaced, are. */
-static void warn_of_labels(const json_t *note, const char *path, const report *r) {
-    char labels[LABELS_TEXT];
-    const char *then = json_string_value(json_object_get(note, "labels"));
-    put_labels(r, labels);
-    if (then && r->train_labels && strcmp(then, labels))
-        warning("%s: the labels of %s are not those that %s was trained on, or not in their order: if samples were moved or replaced, the test sees some that were trained on",
+/* Values that were mended are no harm; lines that were moved, or replaced, are. */
+static void warn_of_data(const json_t *note, const char *path, const report *r) {
+    char hash[HASH_TEXT];
+    const char *then = json_string_value(json_object_get(note, "data"));
+    put_hash(r, hash);
+    if (then && r->train_hash && strcmp(then, hash))
+        warning("%s: the samples of %s are not those that %s was trained on, or not in their order: if some were moved or replaced, the test sees samples that were trained on",
                 r->options->evaluate ? "--evaluate" : "--resume", r->options->data, path);
 }
 
@@ -113,13 +114,13 @@ int note_check_split(const char *path, const report *r, bool drawn, bool seeds) 
     else if (then && strcmp(then, split))
         code = usage_error("%s: %s was trained with another split of the data: %s, not %s; with this one the test would see samples that were trained on; cltrain-predict --test is for other data",
                            given->evaluate ? "--evaluate" : "--resume", path, *then ? then : "the default one", *split ? split : "the default one");
-    if (!code && drawn) warn_of_labels(note, path, r);
+    if (!code && drawn) warn_of_data(note, path, r);
     json_decref(note);
     return code;
 }
 
 typedef struct lowest {
-    int64_t epoch;
+    int64_t epoch, unimproved;
     double loss;
 } lowest;
 
@@ -127,8 +128,10 @@ typedef struct lowest {
 static lowest read_best(const char *path, const options *given, int64_t epochs) {
     char key[SCORES_KEY];
     json_t *note = read_note(path), *value = json_object_get(note, key_of(given, key));
-    lowest found = {json_integer_value(json_object_get(note, "best_epoch")), json_number_value(value)};
-    bool usable = found.epoch > 0 && found.epoch <= epochs && isfinite(found.loss) && json_is_number(value);
+    lowest found = {.epoch = json_integer_value(json_object_get(note, "best_epoch")), .loss = json_number_value(value)};
+    const json_t *unimproved = json_object_get(note, "best_unimproved"); /* earlier versions did not tell */
+    found.unimproved = json_is_integer(unimproved) ? json_integer_value(unimproved) : epochs - found.epoch;
+    bool usable = found.epoch > 0 && found.epoch <= epochs && found.unimproved >= 0 && isfinite(found.loss) && json_is_number(value);
     json_decref(note);
     return usable ? found : (lowest){0};
 }
@@ -182,6 +185,7 @@ clt_status note_recall(const char *path, int64_t epochs, const ranks *group, rep
     if (!found.best.epoch) return CLT_OK;
     r->best_epoch = found.best.epoch;
     r->best_loss = found.best.loss;
+    r->unimproved = found.best.unimproved;
     return CLT_OK;
 }
 

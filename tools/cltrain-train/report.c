@@ -131,6 +131,7 @@ static void set_setup(json_t *object, const report *r) {
 }
 
 static json_t *truth_json(const report *r, double value) {
+    if (!isfinite(value)) return json_null();
     const char *name = r->classification ? clt_preprocessing_class(r->preprocessing, (int)value) : NULL;
     return name ? json_string(name) : r->classification ? json_integer((json_int_t)value) : json_real(value);
 }

@@ -23,12 +23,13 @@ typedef struct report {
     bool tokens; /* its truth is tokens, so that there is a perplexity */
     bool standardized;
     int64_t parameters, trained_parameters, train_samples, test_samples;
-    uint64_t train_labels; /* labels_hash of the training part */
+    uint64_t train_hash; /* fingerprint of the training part */
     double best_loss;   /* of the best epoch's test: its loss, or what --monitor names */
     const char *saved_to; /* the checkpoint: --save, or `elsewhere`; NULL: nowhere */
     char elsewhere[4096]; /* the path instead of --save, which another run writes; "": there is none */
     bool exported;      /* weights were written by this run */
     int64_t best_epoch; /* of --patience: the one with the best test; 0: not looked for */
+    int64_t unimproved; /* epochs since, of those that were compared */
     bool stopped_early;
     int64_t epochs, steps; /* done, those before --resume among them */
     int64_t drifts;  /* times that ranks had other parameters than rank 0, and took over its */

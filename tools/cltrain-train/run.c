@@ -228,7 +228,7 @@ static int resume(run *r) {
     if (status < 0) return failed(r, status, "resuming");
     if (only_tests(r->options)) r->before = (note_counts){0};
     r->skipped = r->before.skipped;
-    r->report->stopped_early = r->report->best_epoch && clt_loader_get_position(r->train).epoch - r->report->best_epoch >= r->options->patience;
+    r->report->stopped_early = r->report->best_epoch && r->report->unimproved >= r->options->patience;
     /* Another seed holds out other samples: the test would see what was trained on. */
     uint64_t seed = clt_loader_get_position(r->train).seed;
     if (seed != (uint64_t)r->options->seed)
@@ -357,7 +357,7 @@ static void dismantle(run *r) {
 static int prepare_anew(run *r) {
     dismantle(r);
     r->ready = r->resumed = r->stepped = false;
-    r->report->steps = r->report->epochs = r->report->best_epoch = r->ended_epochs = r->agree_at = 0;
+    r->report->steps = r->report->epochs = r->report->best_epoch = r->report->unimproved = r->ended_epochs = r->agree_at = 0;
     return prepare(r);
 }
 
@@ -567,10 +567,11 @@ static int compare_test(run *r) {
     if (isfinite(now) && (!r->report->best_epoch || sign * now < sign * r->report->best_loss)) {
         r->report->best_loss = now;
         r->report->best_epoch = r->report->epochs;
+        r->report->unimproved = 0;
         clt_status status = note_keep(r->trainer, r->report, NULL);
         return agree(r, status < 0 ? library_error(status, "--patience") : export_weights(r));
     }
-    r->report->stopped_early = r->report->epochs - r->report->best_epoch >= patience;
+    r->report->stopped_early = ++r->report->unimproved >= patience;
     return 0;
 }
 

@@ -42,13 +42,13 @@ double scores_sum(const float *logits, int64_t width, int64_t best) {
 static void compare_class(scores *s, int64_t index, const float *logits, int32_t label) {
     int64_t best = scores_best(logits, s->width);
     double loss = log(scores_sum(logits, s->width, best)) + (double)logits[best] - (double)logits[label];
-    if (isfinite(loss)) scores_keep_worst(s, (worst_sample){.index = index, .loss = loss, .truth = label, .predicted = (double)best});
+    bool none = isnan(loss); /* nothing is predicted, which is as wrong as can be */
+    scores_keep_worst(s, (worst_sample){.index = index, .loss = none ? INFINITY : loss, .truth = label, .predicted = none ? (double)NAN : (double)best});
 }
 
 static void compare_number(scores *s, int64_t index, float output, float truth) {
     double error = ((double)output - (double)truth) * s->deviation;
-    if (isfinite(error))
-        scores_keep_worst(s, (worst_sample){.index = index, .loss = error * error, .truth = (double)truth * s->deviation + s->mean, .predicted = (double)output * s->deviation + s->mean});
+    scores_keep_worst(s, (worst_sample){.index = index, .loss = isnan(error) ? INFINITY : error * error, .truth = (double)truth * s->deviation + s->mean, .predicted = (double)output * s->deviation + s->mean});
 }
 
 static void compare(scores *s, const clt_batch *batch) {
@@ -64,8 +64,9 @@ clt_status scores_add(scores *s, clt_trainer *trainer, const clt_batch *batch) {
     if (status < 0 || !batch->samples) return status;
     const clt_array *truth = &batch->fields[batch->n_fields - 1];
     status = clt_evaluator_add(s->evaluator, s->output, truth->data, batch->samples);
+    if (status == CLT_E_RANGE) status = CLT_OK; /* NaN, which the loss tells */
     if (status == CLT_OK) compare(s, batch);
-    return status == CLT_E_RANGE ? CLT_OK : status; /* NaN, which the loss tells */
+    return status;
 }
 
 clt_status scores_result(scores *s, clt_comm *comm, clt_evaluation *result) {

@@ -7,11 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline uint64_t hash_bytes(const void *bytes, size_t n) {
+/* That of what `hash` is of, with more bytes behind it. */
+static inline uint64_t hash_add(uint64_t hash, const void *bytes, size_t n) {
     const unsigned char *at = bytes;
-    uint64_t hash = 0xcbf29ce484222325;
     for (size_t i = 0; i < n; i++) hash = (hash ^ at[i]) * 0x100000001b3;
     return hash;
+}
+
+static inline uint64_t hash_bytes(const void *bytes, size_t n) {
+    return hash_add(0xcbf29ce484222325, bytes, n);
 }
 
 #endif
