@@ -92,19 +92,23 @@ typedef enum clt_precision {
 typedef enum clt_shard {
     CLT_SHARD_NONE = 0,
     CLT_SHARD_OPTIMIZER, /* the optimizer's state: a rank updates its part, and gets the others' parameters from them */
-    CLT_SHARD_GRADIENTS  /* gradients, too: of what is exchanged a rank keeps its part, and the memory of the whole serves the buckets that follow.
+    CLT_SHARD_GRADIENTS, /* gradients, too: of what is exchanged a rank keeps its part, and the memory of the whole serves the buckets that follow.
                             With accumulate more bytes are sent: each micro-batch's gradients */
+    CLT_SHARD_PARAMETERS /* parameters, too: no device has them all. Each rank has them in its host's memory, as with CLT_OFFLOAD_PARAMETERS, from where they
+                            come to its device when they are needed; so no more bytes are sent than for the optimizer's state alone */
 } clt_shard;
 
 /* What lies in the host's memory and is brought to the device when it is needed. The optimizer's state is, in parts of 16 MiB, each just before its update, and
- * then taken back; a moving average stays on the device. Activations that backward reads, of 64 KiB and more, go there as soon as forward has them. Values are
- * the same, bit by bit. */
+ * then taken back; a moving average stays on the device. Activations that backward reads, of 64 KiB and more, go there as soon as forward has them. Trained
+ * parameters come to the device for forward, once more for backward, and in parts for their update. Values are the same, bit by bit. */
 typedef enum clt_offload {
-    CLT_OFFLOAD_AUTO = 0,    /* what does not fit on the device, though all that can be is computed again: activations; then the state (not with comm or shares) */
+    CLT_OFFLOAD_AUTO = 0,    /* what does not fit on the device, though all that can be is computed again: activations; then the state; then all (the latter two not with
+                                comm or shares) */
     CLT_OFFLOAD_NONE,        /* nothing */
     CLT_OFFLOAD_OPTIMIZER,   /* the optimizer's state, and activations that do not fit */
     CLT_OFFLOAD_ACTIVATIONS, /* activations that are not computed again */
-    CLT_OFFLOAD_ALL          /* both */
+    CLT_OFFLOAD_PARAMETERS,  /* trained parameters */
+    CLT_OFFLOAD_ALL          /* all of these */
 } clt_offload;
 
 /* Zero means the default in every field. */

@@ -21,7 +21,7 @@ static clt_memory *pool_take(clt_device *device, size_t bytes) {
 /* It is mapped for as long as it lives. */
 static void unmap(const clt_memory *buffer) {
     clt_device *device = buffer->device;
-    if (!buffer->host || device->lost) return;
+    if (!buffer->host || buffer->parent || device->lost) return;
     clt_cl_wait_queue(device, device->queue, "ending transfers");
     if (!buffer->memory) {
         clt_file_space_destroy(buffer->host, buffer->bytes);
@@ -110,6 +110,14 @@ clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buff
     return clt_memory_allocate(device, bytes, buffer);
 }
 
+static clt_status slice_host(clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice) {
+    clt_memory *m = clt_calloc(1, sizeof *m);
+    if (!m) return clt_fail_memory(sizeof *m);
+    *m = (clt_memory){.device = parent->device, .bytes = bytes, .is_slice = true, .host = (char *)parent->host + offset, .parent = parent, .offset = offset};
+    *slice = m;
+    return CLT_OK;
+}
+
 clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice) {
     cl_int error;
     if (parent->parent) { /* OpenCL cuts no slices from slices */
@@ -118,6 +126,7 @@ clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt
     }
     cl_buffer_region region = {offset, CLT_MAX(bytes, 1)};
     if (parent->device->lost) return clt_device_fail_lost(parent->device);
+    if (parent->host) return slice_host(parent, offset, bytes, slice);
     cl_mem memory = clCreateSubBuffer(parent->memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
     error = clt_cl_made(memory, error);
     if (error != CL_SUCCESS) return clt_cl_fail(parent->device, "making a sub-buffer", error);
@@ -243,6 +252,8 @@ clt_status clt_memory_zero(clt_memory *buffer) {
 
 clt_status clt_memory_copy(clt_memory *from, size_t offset, clt_memory *to, size_t bytes) {
     clt_device *device = from->device;
+    if (from->host) return to->host ? clt_memory_write(to, 0, (const char *)from->host + offset, bytes) : clt_memory_from_host(from, offset, to, bytes);
+    if (to->host) return clt_memory_read(from, offset, to->host, bytes);
     cl_event event = NULL, *wanted = device->watch ? &event : NULL;
     CLT_TRY_CL(device, "copying a buffer",
                clt_cl_with_event(wanted, clEnqueueCopyBuffer(device->queue, from->memory, to->memory, offset, 0, bytes, 0, NULL,

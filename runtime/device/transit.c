@@ -9,7 +9,7 @@ struct clt_transit {
     clt_device *device;
     clt_memory *memory;
     size_t bytes;
-    bool maps;          /* else copies, to and from `pinned` */
+    bool maps;          /* else copies, to and from `pinned`, but where the memory is the host's */
     clt_memory *pinned;
     void *host;         /* while it is mapped; of `pinned` always */
     cl_event there;     /* when the bytes are on the host; NULL: nothing is under way */
@@ -26,8 +26,9 @@ clt_status clt_transit_create(clt_device *device, clt_memory *memory, size_t byt
     clt_transit *t = clt_calloc(1, sizeof *t);
     if (!t) return clt_fail_memory(sizeof *t);
     *t = (clt_transit){.device = device, .memory = memory, .bytes = CLT_MAX(bytes, 1)};
-    t->maps = device->info.unified_memory && bytes >= LEAST_MAPPED;
-    clt_status status = t->maps ? CLT_OK : make_pinned(t);
+    t->maps = !memory->host && device->info.unified_memory && bytes >= LEAST_MAPPED;
+    t->host = memory->host;
+    clt_status status = t->maps || t->host ? CLT_OK : make_pinned(t);
     if (status < 0) clt_transit_destroy(t);
     else *transit = t;
     return status;
@@ -103,10 +104,18 @@ static clt_status end_copy(clt_transit *t, size_t offset, size_t bytes) {
     return CLT_OK;
 }
 
-/* ---- either ---- */
+/* ---- in the host's memory: as soon as what is enqueued has been done to it ---- */
+
+static clt_status begin_host(clt_transit *t) {
+    CLT_TRY_CL(t->device, "marking what is computed", clt_cl_with_event(&t->there, clEnqueueMarkerWithWaitList(t->device->queue, 0, NULL, &t->there)));
+    return CLT_OK;
+}
+
+/* ---- any of them ---- */
 
 clt_status clt_transit_begin(clt_transit *t, size_t offset, size_t bytes) {
     if (t->there) return clt_fail(CLT_E_STATE, "memory is on its way to the host already");
+    if (t->memory->host) return begin_host(t);
     return t->maps ? begin_map(t, offset, bytes) : begin_copy(t, offset, bytes);
 }
 
@@ -121,5 +130,6 @@ clt_status clt_transit_wait(clt_transit *t, void **host) {
 clt_status clt_transit_end(clt_transit *t, size_t offset, size_t bytes) {
     if (!t->there) return CLT_OK;
     release(t->device, &t->there);
+    if (t->memory->host) return CLT_OK;
     return t->maps ? end_map(t) : end_copy(t, offset, bytes);
 }

@@ -191,12 +191,23 @@ static clt_status settle(clt_plan *plan, const clt_plan_options *options) {
     return clt_storage_assign(plan->graph, plan->marks, options->training);
 }
 
+/* Variables that lie in the host's memory are brought to the device. */
+static clt_status bring(clt_plan *plan, const clt_plan_options *options) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        clt_tensor *node = plan->graph->nodes[i];
+        node->in_host |= node->kind == CLT_NODE_VARIABLE && clt_state_store_is_in_host(plan->store, node->variable);
+        plan->brings |= node->in_host && node->kind == CLT_NODE_VARIABLE;
+    }
+    return plan->brings ? clt_passes_bring(plan->graph, plan->device, options->training) : CLT_OK;
+}
+
 /* What is to be computed, and where its memory is: all that is known before rows are chosen. */
 static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
     CLT_TRY(check_names(options));
     CLT_TRY(copy_graph(plan, options));
     if (options->unfused) CLT_TRY(clt_passes_run_unfused(plan->graph, plan->device, options->training));
     else if (!options->forced) CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
+    CLT_TRY(bring(plan, options));
     return settle(plan, options);
 }
 
@@ -208,7 +219,7 @@ static bool may_recompute(const clt_plan_options *options) {
 static clt_status recompute(clt_plan *plan, const clt_plan_options *options) {
     clt_recompute_choice choice = {options->recompute, options->kept_bytes, options->away == CLT_AWAY_ALWAYS};
     if (choice.which == CLT_RECOMPUTE_AUTO && !choice.bytes) choice.which = CLT_RECOMPUTE_NONE;
-    if ((choice.which == CLT_RECOMPUTE_NONE && !choice.away) || !may_recompute(options)) return CLT_OK;
+    if ((choice.which == CLT_RECOMPUTE_NONE && !choice.away && !plan->brings) || !may_recompute(options)) return CLT_OK;
     clt_recompute_outcome made;
     CLT_TRY(clt_passes_recompute(plan->graph, plan->device, &choice, &made));
     plan->facts.recomputed = made.again;

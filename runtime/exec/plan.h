@@ -42,6 +42,8 @@ bool clt_state_store_has_begun(const clt_state_store *store, const clt_variable 
  * another one's already. */
 clt_status clt_state_store_place(clt_state_store *store, const clt_variable *variable, const char *state, size_t state_bytes,
                            size_t offset_bytes);
+/* Whether it lies in a state in the host's memory. */
+bool clt_state_store_is_in_host(const clt_state_store *store, const clt_variable *variable);
 /* For questions: the memory that these would take, all told, without taking it. CLT_E_DEVICE_MEMORY if a state is larger than
  * the device's largest buffer. */
 clt_status clt_state_store_expect(clt_state_store *store, const char *name, size_t bytes);

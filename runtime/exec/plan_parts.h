@@ -72,6 +72,7 @@ struct clt_plan {
     clt_kernel *set_kernel;
     double *watch; /* of launches that are waited for one by one; else NULL */
     int runs;
+    bool brings;  /* variables that lie in the host's memory */
     bool updates; /* the last run came to launch what writes something that outlives it */
     clt_plan_facts facts;
 };

@@ -47,8 +47,8 @@ static clt_status enqueue_range(clt_plan *plan, clt_observer *observer, const cl
                                 int segment) {
     for (size_t i = begin; i < end; i++) {
         bound_launch *launch = &plan->launches[i];
+        if (launch->carries) CLT_TRY(clt_carries_step(&plan->carries, i, segment)); /* first: what goes to the host may be exchanged there */
         if (launch->collectives) CLT_TRY(clt_collectives_step(&plan->collectives, i, segment));
-        if (launch->carries) CLT_TRY(clt_carries_step(&plan->carries, i, segment));
         if (observer) CLT_TRY(observer->launch(observer, &launch->origin, *before));
         CLT_TRY(plan->watch ? launch_watched(plan, i) : launch_one(plan, launch));
         *before = &launch->origin;
@@ -62,8 +62,8 @@ static clt_status enqueue_segments(clt_plan *plan, clt_observer *observer, const
     for (int k = 0; k < n; k++) {
         int s = segments ? segments[k] : k;
         CLT_TRY(enqueue_range(plan, observer, &before, plan->segments[s].begin, plan->segments[s].end, s));
-        CLT_TRY(clt_collectives_step(&plan->collectives, plan->segments[s].end, s));
         CLT_TRY(clt_carries_step(&plan->carries, plan->segments[s].end, s));
+        CLT_TRY(clt_collectives_step(&plan->collectives, plan->segments[s].end, s));
     }
     return clt_collectives_finish(&plan->collectives);
 }
@@ -186,8 +186,8 @@ static clt_status run_segment_slowly(clt_plan *plan, int segment, clt_plan_look 
         const clt_tensor *result = clt_node_result(origin->node);
         if (*seen >= 0) *seen = look(user, result, plan->memory[result->index], origin->row);
     }
-    CLT_TRY(clt_collectives_step(&plan->collectives, segment_end, segment));
-    return clt_carries_step(&plan->carries, segment_end, segment);
+    CLT_TRY(clt_carries_step(&plan->carries, segment_end, segment));
+    return clt_collectives_step(&plan->collectives, segment_end, segment);
 }
 
 static clt_status run_slowly(clt_plan *plan, clt_plan_look *look, void *user, clt_status *seen) {

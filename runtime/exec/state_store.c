@@ -20,6 +20,7 @@ typedef struct entry {
     int inside;             /* index of that state; -1 */
     size_t offset_bytes;    /* there */
     bool begun;             /* it has first values */
+    bool in_host;           /* that state is in the host's memory, or was while there was its owner */
 } entry;
 
 typedef struct variables {
@@ -85,6 +86,7 @@ static void leave_states(clt_state_store *store) {
         if (v->entries[i].owner == store) {
             v->entries[i].owner = NULL;
             v->entries[i].inside = -1;
+            v->entries[i].in_host &= v->entries[i].memory != NULL;
         }
     for (size_t i = 0; i < store->n_states; i++) {
         if (!store->states[i].holds || !store->states[i].memory) continue;
@@ -241,7 +243,13 @@ clt_status clt_state_store_place(clt_state_store *store, const clt_variable *var
     e->owner = store;
     e->inside = index;
     e->offset_bytes = offset_bytes;
+    e->in_host = store->states[index].in_host;
     return CLT_OK;
+}
+
+bool clt_state_store_is_in_host(const clt_state_store *store, const clt_variable *variable) {
+    const entry *e = find_variable(store, variable);
+    return e && e->in_host;
 }
 
 clt_memory *clt_state_store_find(const clt_state_store *store, const char *name, size_t *bytes) {

@@ -81,7 +81,7 @@ struct clt_tensor {
     int length_axis; /* of a sequence input: the dimension that is the length; 0: none */
     bool follows;    /* it depends on an input, or on the batch or the length, which may be others when the graph is run */
     bool exchanged;  /* its shape is one of other sizes for now (graph.c) */
-    bool in_host;    /* a state: it lies in the host's memory (ops/flat_part.c) */
+    bool in_host;    /* a state, or a variable of a plan: it lies in the host's memory (ops/flat_part.c) */
     bool of_plan;    /* such a state: it lasts as long as the plan */
     bool told;       /* whoever built the graph was told its extent, and clones have to keep to it */
     clt_shape other[CLT_TRIALS]; /* its shape at other batches and lengths; rank -1: nobody knows */

@@ -1,4 +1,4 @@
-/* Parts of flat tensors: views of them; and of states in the host's memory, brought to the device and taken back (exec/carry.c moves them). */
+/* Parts of flat tensors: views of them; and of states in the host's memory, brought to the device and taken back (exec/carry.c moves them); and parameters there. */
 #include <inttypes.h>
 
 #include "runtime/ops/ops.h"
@@ -43,14 +43,23 @@ static clt_status check_in_host(const clt_tensor *state) {
     return state->kind == CLT_NODE_STATE && state->in_host ? CLT_OK : clt_fail(CLT_E_INVALID, "%s is no state in the host's memory", clt_node_name(state));
 }
 
-static clt_status infer_from_host(clt_tensor *node) {
+static clt_status infer_part_in_host(clt_tensor *node) {
     CLT_TRY(check_in_host(node->inputs[0]));
     return infer_flat_part(node);
 }
 
+/* Of a variable, all. */
+static clt_status infer_from_host(clt_tensor *node) {
+    const clt_tensor *variable = node->inputs[0];
+    if (variable->kind != CLT_NODE_VARIABLE || !variable->in_host) return infer_part_in_host(node);
+    node->dtype = variable->dtype;
+    node->shape = variable->shape;
+    return CLT_OK;
+}
+
 /* The result is the state, all of it. */
 static clt_status infer_to_host(clt_tensor *node) {
-    CLT_TRY(infer_from_host(node));
+    CLT_TRY(infer_part_in_host(node));
     if (!clt_shape_equal(&node->inputs[1]->shape, &node->shape) || node->inputs[1]->dtype != node->dtype)
         return clt_fail(CLT_E_SHAPE, "what goes to the host is no part of that state");
     node->shape = node->inputs[0]->shape;

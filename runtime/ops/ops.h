@@ -447,7 +447,7 @@ clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape);
 
 /* A state in the host's memory, of which no kernel reads: parts of it are brought to the device, and taken back. */
 clt_tensor *clt_host_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
-/* Elements of a flat one from `offset` on. */
+/* Elements of a flat one from `offset` on; or all of a variable in the host's memory, offset 0. */
 clt_tensor *clt_from_host(clt_tensor *state, int64_t offset, clt_shape shape);
 /* Such a part, as it is when this node's turn comes, goes to its place. */
 clt_tensor *clt_to_host(clt_tensor *state, clt_tensor *part, int64_t offset);

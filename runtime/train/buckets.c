@@ -33,6 +33,10 @@ static int64_t limit_of(const clt_trainer *t, int bucket) {
     return CLT_MIN(limit, (int64_t)(bytes / sizeof(float)));
 }
 
+bool clt_trainer_keeps_parameters_in_host(const clt_trainer *t) {
+    return t->options.offload == CLT_OFFLOAD_PARAMETERS || t->options.offload == CLT_OFFLOAD_ALL || (t->options.shard == CLT_SHARD_PARAMETERS && clt_trainer_shards(t) > 1);
+}
+
 static clt_status open_bucket(clt_trainer *t, int n_variables, int rule) {
     clt_bucket *grown = clt_realloc(t->buckets, (size_t)(t->n_buckets + 1) * sizeof *t->buckets);
     if (!grown) return clt_fail_memory((size_t)(t->n_buckets + 1) * sizeof *t->buckets);
@@ -114,13 +118,14 @@ static clt_status fill_buckets(clt_trainer *t, clt_variable **variables, int n) 
     for (int i = 0; i < n; i++) CLT_TRY(add_to_buckets(t, variables[i], n));
     int64_t unit = (int64_t)clt_trainer_shards(t) * CLT_PACK_ALIGN;
     for (int g = 0; g < t->n_buckets; g++) t->buckets[g].elements = (t->buckets[g].elements + unit - 1) / unit * unit;
-    for (int g = 0; g < t->n_buckets; g++)
-        for (int i = 0; i < t->buckets[g].n; i++) {
-            char name[64];
-            CLT_TRY(clt_state_store_place(t->store, t->buckets[g].variables[i], clt_bucket_name("parameters", g, name),
-                                    (size_t)t->buckets[g].elements * sizeof(float),
-                                    (size_t)t->buckets[g].offsets[i] * sizeof(float)));
-        }
+    for (int g = 0; g < t->n_buckets; g++) {
+        const clt_bucket *bucket = &t->buckets[g];
+        char name[64];
+        size_t bytes = (size_t)bucket->elements * sizeof(float);
+        clt_bucket_name("parameters", g, name);
+        if (clt_trainer_keeps_parameters_in_host(t)) CLT_TRY(clt_state_store_expect_host(t->store, name, bytes));
+        for (int i = 0; i < bucket->n; i++) CLT_TRY(clt_state_store_place(t->store, bucket->variables[i], name, bytes, (size_t)bucket->offsets[i] * sizeof(float)));
+    }
     return CLT_OK;
 }
 

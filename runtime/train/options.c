@@ -92,7 +92,7 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     CLT_TRY(clt_compress_resolve(&o.compress));
     if (!o.drift_steps) o.drift_steps = DEFAULT_DRIFT_STEPS;
     if (!o.bucket_bytes) o.bucket_bytes = DEFAULT_BUCKET_BYTES;
-    if ((unsigned)o.shard > CLT_SHARD_GRADIENTS) return fail_option("shard", (int)o.shard, "one of clt_shard");
+    if ((unsigned)o.shard > CLT_SHARD_PARAMETERS) return fail_option("shard", (int)o.shard, "one of clt_shard");
     if (o.shard && o.compress.method)
         return clt_fail(CLT_E_INVALID, "options shard and compress exclude each other");
     if (o.shard && o.recoverable)

@@ -105,7 +105,7 @@ static clt_tensor *flat_state(clt_graph *g, const char *what, int group, int64_t
 }
 
 static bool shards_gradients(const clt_trainer *t) {
-    return t->options.shard == CLT_SHARD_GRADIENTS && clt_trainer_shards(t) > 1;
+    return t->options.shard >= CLT_SHARD_GRADIENTS && clt_trainer_shards(t) > 1;
 }
 
 static clt_tensor *zeros(clt_graph *g, int64_t elements) {
@@ -214,57 +214,70 @@ typedef struct bucket_update {
     const clt_op *op;
     clt_update_attributes attributes;
     clt_tensor *parameters, *gradients, *hyper, *factor, *states[CLT_MAX_OPTIMIZER_STATES];
+    clt_tensor *average; /* NULL: none is kept */
+    float decay;         /* of it */
     int n_states;
+    int64_t offset;      /* of the own part, of parameters in the host's memory */
 } bucket_update;
 
-static clt_tensor *update_at_once(const bucket_update *u) {
-    return clt_update(u->op, u->attributes, u->parameters, u->gradients, u->hyper, u->factor, u->states, u->n_states);
+/* The parameters are those of the update, whatever happens to the average. */
+static clt_status update_at_once(const bucket_update *u, target_list *targets, clt_tensor **updated) {
+    *updated = clt_update(u->op, u->attributes, u->parameters, u->gradients, u->hyper, u->factor, u->states, u->n_states);
+    CLT_TRY(add_target(targets, *updated));
+    return u->average ? add_target(targets, clt_average(u->average, *updated, u->factor, u->decay)) : CLT_OK;
 }
 
-/* Of some elements, whose states come from the host and go back there. */
+/* Elements of a flat state, wherever it lies. */
+static clt_tensor *piece_of(clt_tensor *flat, int64_t offset, int64_t elements) {
+    return (flat->in_host ? clt_from_host : clt_flat_part)(flat, offset, CLT_SHAPE(elements));
+}
+
+static clt_status take_back(clt_tensor *flat, clt_tensor *piece, int64_t offset, target_list *targets) {
+    return flat->in_host ? add_target(targets, clt_to_host(flat, piece, offset)) : CLT_OK;
+}
+
+/* Of some elements, which come from the host and go back there. */
 static clt_status update_piece(const bucket_update *u, int64_t offset, int64_t elements, target_list *targets, clt_tensor **updated) {
-    const clt_shape piece = CLT_SHAPE(elements);
     bucket_update part = *u;
-    part.parameters = clt_flat_part(u->parameters, offset, piece);
-    part.gradients = clt_flat_part(u->gradients, offset, piece);
-    for (int s = 0; s < u->n_states; s++) part.states[s] = clt_from_host(u->states[s], offset, piece);
-    *updated = update_at_once(&part);
-    CLT_TRY(add_target(targets, *updated));
-    for (int s = 0; s < u->n_states; s++) CLT_TRY(add_target(targets, clt_to_host(u->states[s], part.states[s], offset)));
+    part.parameters = piece_of(u->parameters, u->offset + offset, elements);
+    part.gradients = piece_of(u->gradients, offset, elements);
+    if (u->average) part.average = piece_of(u->average, offset, elements);
+    for (int s = 0; s < u->n_states; s++) part.states[s] = piece_of(u->states[s], offset, elements);
+    CLT_TRY(update_at_once(&part, targets, updated));
+    CLT_TRY(take_back(u->parameters, part.parameters, u->offset + offset, targets));
+    for (int s = 0; s < u->n_states; s++) CLT_TRY(take_back(u->states[s], part.states[s], offset, targets));
     return CLT_OK;
 }
 
 /* Piece by piece; the last one's. */
-static clt_tensor *update_from_host(const bucket_update *u, target_list *targets) {
+static clt_status update_from_host(const bucket_update *u, target_list *targets, clt_tensor **updated) {
     enum { PIECE = (16 << 20) / sizeof(float) };
-    int64_t elements = clt_tensor_elements(u->parameters);
-    clt_tensor *updated = u->parameters;
-    for (int64_t offset = 0; offset < elements; offset += PIECE) {
-        clt_status status = update_piece(u, offset, CLT_MIN(PIECE, elements - offset), targets, &updated);
-        if (status < 0) return clt_graph_fail(u->parameters->graph, status);
-    }
-    return updated;
+    int64_t elements = clt_tensor_elements(u->gradients);
+    for (int64_t offset = 0; offset < elements; offset += PIECE)
+        CLT_TRY(update_piece(u, offset, CLT_MIN(PIECE, elements - offset), targets, updated));
+    return CLT_OK;
 }
 
 /* One group's new parameters. With parts, the own one is updated, and the others' come from their ranks. */
-static clt_tensor *update_bucket(clt_trainer *t, clt_step *step, int i, clt_tensor *grads, clt_tensor *hyper,
+static clt_status update_bucket(clt_trainer *t, clt_step *step, int i, clt_tensor *grads, clt_tensor *hyper,
                                 clt_tensor *factor, target_list *targets) {
     const char *names[CLT_MAX_OPTIMIZER_STATES];
+    const clt_bucket *bucket = &t->buckets[i];
     int n_states = update_states(&t->options, names);
     int parts = clt_trainer_shards(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
-    bool in_host = (t->options.offload == CLT_OFFLOAD_OPTIMIZER || t->options.offload == CLT_OFFLOAD_ALL) && n_states > 0;
-    const clt_shape flat = CLT_SHAPE(t->buckets[i].elements / parts);
-    clt_tensor *all = flat_state(step->graph, "parameters", i, t->buckets[i].elements);
-    bucket_update u = {.op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam, .attributes = bucket_attributes(t, &t->buckets[i]),
-                       .parameters = parts > 1 ? clt_shard_of(all, part, parts) : all, .gradients = grads, .hyper = hyper, .factor = factor, .n_states = n_states};
-    for (int s = 0; s < n_states; s++) {
-        char name[64];
-        u.states[s] = (in_host ? clt_host_state : clt_state)(step->graph, clt_bucket_name(names[s], i, name), CLT_F32, flat);
-    }
-    clt_tensor *updated = in_host ? update_from_host(&u, targets) : update_at_once(&u);
-    if (parts > 1) return clt_all_gather_in_place(all, updated, part, parts);
-    if (!(t->options.average > 0)) return updated;
-    return clt_average(flat_state(step->graph, "average", i, t->buckets[i].elements), in_host ? all : updated, factor, t->options.average);
+    bool states_in_host = (t->options.offload == CLT_OFFLOAD_OPTIMIZER || t->options.offload == CLT_OFFLOAD_ALL) && n_states > 0;
+    bool in_host = clt_trainer_keeps_parameters_in_host(t);
+    int64_t own = bucket->elements / parts;
+    char name[64];
+    clt_tensor *updated, *all = (in_host ? clt_host_state : clt_state)(step->graph, clt_bucket_name("parameters", i, name), CLT_F32, CLT_SHAPE(bucket->elements));
+    bucket_update u = {.op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam, .attributes = bucket_attributes(t, bucket),
+                       .parameters = parts > 1 && !in_host ? clt_shard_of(all, part, parts) : all, .gradients = grads, .hyper = hyper, .factor = factor,
+                       .n_states = n_states, .offset = in_host ? part * own : 0, .decay = t->options.average};
+    if (t->options.average > 0) u.average = flat_state(step->graph, "average", i, bucket->elements);
+    for (int s = 0; s < n_states; s++)
+        u.states[s] = (states_in_host ? clt_host_state : clt_state)(step->graph, clt_bucket_name(names[s], i, name), CLT_F32, CLT_SHAPE(own));
+    CLT_TRY((states_in_host || in_host ? update_from_host : update_at_once)(&u, targets, &updated));
+    return parts > 1 ? add_target(targets, clt_all_gather_in_place(all, updated, part, parts)) : CLT_OK;
 }
 
 static bool guards(const clt_trainer *t) {
@@ -301,7 +314,7 @@ static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_g
     clt_tensor *factor =
         clt_clip_scale(flat_grads, t->n_buckets, hyper, clt_trainer_shards(t) > 1, clip, record, guard_attributes(&t->options));
     for (int i = 0; i < t->n_buckets; i++)
-        CLT_TRY(add_target(targets, update_bucket(t, step, i, flat_grads[i], hyper, factor, targets)));
+        CLT_TRY(update_bucket(t, step, i, flat_grads[i], hyper, factor, targets));
     if (loss_scale) CLT_TRY(add_target(targets, clt_loss_scale(loss_scale, factor)));
     return record && t->options.comm && t->options.compress.method ? add_clearing(step, factor, targets) : CLT_OK;
 }

@@ -233,22 +233,26 @@ static clt_status create(clt_trainer **trainer, clt_device *device, clt_tensor *
     return status;
 }
 
-/* Whether what does not fit is tried once more with the optimizer's state in the host's memory: it has some, and it is nobody else's concern. */
+/* Whether what does not fit is tried once more with more in the host's memory: it is nobody else's concern. */
 static bool may_offload(const clt_train_options *options) {
-    const char *names[CLT_MAX_OPTIMIZER_STATES];
-    return options && options->offload == CLT_OFFLOAD_AUTO && !options->comm && !options->shares && clt_optimizer_states(options, names) > (options->average > 0);
+    return options && options->offload == CLT_OFFLOAD_AUTO && !options->comm && !options->shares;
 }
 
 clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options) {
     if (!trainer) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer is NULL");
+    static const struct {
+        clt_offload offload;
+        const char *what;
+    } ways[] = {{CLT_OFFLOAD_OPTIMIZER, "the optimizer's state does"}, {CLT_OFFLOAD_ALL, "the optimizer's state, parameters and activations do"}};
     clt_status status = create(trainer, device, loss, options);
-    if (status != CLT_E_DEVICE_MEMORY || !may_offload(options)) return status;
-    clt_train_options other = *options;
-    other.offload = CLT_OFFLOAD_OPTIMIZER;
-    CLT_TRY(create(trainer, device, loss, &other));
-    clt_log_message(CLT_LOG_INFO, "the optimizer's state does not fit into the device's memory, and lies in the host's");
-    return CLT_OK;
+    for (size_t i = 0; status == CLT_E_DEVICE_MEMORY && may_offload(options) && i < CLT_COUNT_OF(ways); i++) {
+        clt_train_options other = *options;
+        other.offload = ways[i].offload;
+        status = create(trainer, device, loss, &other);
+        if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "%s not fit into the device's memory, and lie%s in the host's", ways[i].what, i ? "" : "s");
+    }
+    return status;
 }
 
 void clt_trainer_drop_plan(clt_trainer *trainer, clt_step *step) {

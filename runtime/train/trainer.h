@@ -144,7 +144,9 @@ float clt_schedule_lr(const clt_train_options *options, int64_t step);
 typedef enum clt_initialize { CLT_INITIALIZE_ALL, CLT_INITIALIZE_UNSAVED, CLT_INITIALIZE_UNSAVED_ANEW } clt_initialize;
 clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which);
 
-/* groups.c: lays out the parameters that the loss reaches (grads[i] is not NULL). Which these are is a fact of the graph:
+/* buckets.c: whether trained parameters lie in the host's memory. */
+bool clt_trainer_keeps_parameters_in_host(const clt_trainer *trainer);
+/* lays out the parameters that the loss reaches (grads[i] is not NULL). Which these are is a fact of the graph:
  * it is decided with the first plan. */
 clt_status clt_trainer_make_buckets(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
 void clt_buckets_free(clt_bucket *buckets, int n);

@@ -162,6 +162,11 @@ clt_status run_shard_gradients(clt_device *device, digest *d) {
     return ranks_run(&(rank_thread){.work = train_together, .shard = CLT_SHARD_GRADIENTS}, RANKS, d);
 }
 
+clt_status run_shard_parameters(clt_device *device, digest *d) {
+    (void)device;
+    return ranks_run(&(rank_thread){.work = train_together, .shard = CLT_SHARD_PARAMETERS}, RANKS, d);
+}
+
 #define COMPRESS(name, value)                                                                       \
     clt_status run_##name(clt_device *device, digest *d) {                                          \
         (void)device;                                                                               \

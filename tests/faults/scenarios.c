@@ -94,11 +94,11 @@ static clt_status run_recompute(clt_device *device, digest *d) {
     return status;
 }
 
-/* The optimizer's state lies in the host's memory; a checkpoint reads it there. */
+/* The optimizer's state, parameters and activations lie in the host's memory; a checkpoint reads them there. */
 static clt_status run_offload(clt_device *device, digest *d) {
     model m = {0};
     char path[512];
-    clt_train_options options = {.optimizer = CLT_ADAM, .offload = CLT_OFFLOAD_OPTIMIZER, .seed = 5};
+    clt_train_options options = {.optimizer = CLT_ADAM, .offload = CLT_OFFLOAD_ALL, .seed = 5};
     scenario_path(path, "offload.safetensors");
     clt_status status = model_create(&m, device, model_mlp, options, (clt_loader_options){0});
     if (status == CLT_OK) status = model_train(&m, 2);
@@ -536,6 +536,7 @@ const scenario scenarios[] = {
     {"network", .opens = true, .timed = true, .run = run_network},
     {"shard", .opens = true, .timed = true, .run = run_shard},
     {"shard_gradients", .opens = true, .timed = true, .run = run_shard_gradients},
+    {"shard_parameters", .opens = true, .timed = true, .run = run_shard_parameters},
     {"f16", .opens = true, .dear = true, .timed = true, .run = run_f16},
     {"bf16", .opens = true, .dear = true, .timed = true, .run = run_bf16},
     {"int8", .opens = true, .timed = true, .run = run_int8},

@@ -37,6 +37,7 @@ clt_status run_recover(clt_device *device, digest *d);
 clt_status run_network(clt_device *device, digest *d);
 clt_status run_shard(clt_device *device, digest *d);
 clt_status run_shard_gradients(clt_device *device, digest *d);
+clt_status run_shard_parameters(clt_device *device, digest *d);
 clt_status run_f16(clt_device *device, digest *d);
 clt_status run_bf16(clt_device *device, digest *d);
 clt_status run_int8(clt_device *device, digest *d);

@@ -1,4 +1,4 @@
-/* The optimizer's state in the host's memory: the same bits, in checkpoints too, and less of the device's memory. */
+/* The optimizer's state and parameters in the host's memory: the same bits, in checkpoints too, and less of the device's memory. */
 #include "tests/support.h"
 
 #include <stdio.h>
@@ -70,19 +70,24 @@ static const clt_train_options all[] = {{.optimizer = CLT_ADAMW, .seed = 2, .cli
                                         {.optimizer = CLT_SGD, .seed = 2, .momentum = 0.9f, .nesterov = true, .on_nonfinite = CLT_NONFINITE_SKIP}};
 
 static void bits_are_the_same(void **state) {
+    static const clt_offload ways[] = {CLT_OFFLOAD_PARAMETERS, CLT_OFFLOAD_OPTIMIZER, CLT_OFFLOAD_ALL};
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         outcome want, got;
         job j = {.options = all[i], .steps = STEPS};
         j.options.offload = CLT_OFFLOAD_NONE;
         assert_ok(run(&j, &want));
-        j.options.offload = CLT_OFFLOAD_OPTIMIZER;
-        assert_ok(run(&j, &got));
-        assert_int_equal(got.n, want.n);
-        assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
-        assert_true(got.peak < want.peak);
+        uint64_t before = want.peak;
+        for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) { /* each takes less than the one before */
+            j.options.offload = ways[k];
+            assert_ok(run(&j, &got));
+            assert_int_equal(got.n, want.n);
+            assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+            assert_true(got.peak < before);
+            before = got.peak;
+            free(got.values);
+        }
         free(want.values);
-        free(got.values);
     }
 }
 
@@ -94,8 +99,8 @@ static void checkpoints_hold_it(void **state) {
     assert_ok(run(&(job){.options = all[0], .steps = STEPS}, &want));
     for (int k = 0; k < 4; k++) {
         job first = {.options = all[0], .steps = STEPS / 2, .save = path}, second = {.options = all[0], .from = STEPS / 2, .steps = STEPS / 2, .load = path};
-        first.options.offload = k % 2 ? CLT_OFFLOAD_OPTIMIZER : CLT_OFFLOAD_NONE;
-        second.options.offload = k / 2 ? CLT_OFFLOAD_OPTIMIZER : CLT_OFFLOAD_NONE;
+        first.options.offload = k % 2 ? k == 3 ? CLT_OFFLOAD_ALL : CLT_OFFLOAD_OPTIMIZER : CLT_OFFLOAD_NONE;
+        second.options.offload = k / 2 ? CLT_OFFLOAD_ALL : CLT_OFFLOAD_NONE;
         assert_ok(run(&first, &got));
         free(got.values);
         assert_ok(run(&second, &got));
@@ -117,12 +122,20 @@ static void what_does_not_fit_is_in_the_host(void **state) {
     assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
     assert_true(got.peak <= clt_settings_bytes(j.limit));
     free(got.values);
+    j.limit = "99M"; /* nor do parameters */
+    assert_ok(run(&j, &got));
+    assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+    assert_true(got.peak <= clt_settings_bytes(j.limit));
+    free(got.values);
+    j.options.offload = CLT_OFFLOAD_OPTIMIZER;
+    assert_status(run(&j, &got), CLT_E_DEVICE_MEMORY);
+    j.limit = "120M";
     j.options.offload = CLT_OFFLOAD_NONE;
     assert_status(run(&j, &got), CLT_E_DEVICE_MEMORY);
     assert_detail("beyond the memory limit of 125829120 bytes");
-    j.options.offload = (clt_offload)5;
+    j.options.offload = (clt_offload)6;
     assert_status(run(&j, &got), CLT_E_INVALID);
-    assert_detail("option offload = 5: it must be one of clt_offload");
+    assert_detail("option offload = 6: it must be one of clt_offload");
     free(want.values);
 }
 

@@ -388,7 +388,7 @@ static void the_optimizer_in_parts(void **state) {
         {"0 14 10, buckets, accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .accumulate = 2, .clip_norm = 0.3f, .bucket_bytes = 1024, .shard = CLT_SHARD_OPTIMIZER}, 3, {0, 14, 10}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (clt_shard shard = CLT_SHARD_OPTIMIZER; shard <= CLT_SHARD_GRADIENTS; shard++) {
+        for (clt_shard shard = CLT_SHARD_OPTIMIZER; shard <= CLT_SHARD_PARAMETERS; shard++) {
             steps_case one = cases[c];
             one.options.shard = shard;
             assert_case(&one);
@@ -431,11 +431,11 @@ static clt_status deep(rank *r) {
 
 /* 24 layers of 64 KiB: 1.5 MiB of parameters, of gradients, and of state. */
 static void parts_take_less_memory(void **state) {
-    static deep_case cases[3][2];
+    static deep_case cases[4][2];
     static rank ranks[MOST_RANKS];
     const double whole = 24.0 * 65536;
     (void)state;
-    for (int s = 0; s < 3; s++) {
+    for (int s = 0; s < 4; s++) {
         memset(ranks, 0, sizeof ranks);
         for (int i = 0; i < 2; i++) cases[s][i].shard = (clt_shard)s;
         run_group(ranks, 2, deep, cases[s]);
@@ -445,6 +445,7 @@ static void parts_take_less_memory(void **state) {
     for (int i = 0; i < 2; i++) {
         assert_true((double)cases[1][i].peak < (double)cases[0][i].peak - 0.45 * whole);
         assert_true((double)cases[2][i].peak < (double)cases[1][i].peak - 0.3 * whole); /* half, but for what is under way */
+        assert_true((double)cases[3][i].peak < (double)cases[2][i].peak - 0.5 * whole); /* all, but for those in use */
     }
 }
 

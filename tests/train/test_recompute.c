@@ -164,7 +164,7 @@ static void a_limit_is_kept(void **state) {
             assert_true(got.peak <= clt_settings_bytes(limit));
             free(got.values);
         }
-        snprintf(limit, sizeof limit, "%llu", (unsigned long long)least.peak / 3);
+        snprintf(limit, sizeof limit, "%llu", (unsigned long long)least.peak / 10);
         assert_status(train(networks[i], (clt_train_options){.recompute = CLT_RECOMPUTE_AUTO}, limit, &got), CLT_E_DEVICE_MEMORY);
         assert_true(got.peak <= clt_settings_bytes(limit));
         free(got.values);

@@ -71,9 +71,12 @@ static void build(gan *n) {
 static const clt_train_options options_g = {.optimizer = CLT_ADAM, .lr = 0.01f, .seed = 7},
                                options_d = {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .seed = 7};
 
+static clt_offload offload_g, offload_d;
+
 static clt_status make_d(gan *n, clt_trainer *shares) {
     clt_train_options options = options_d;
     options.shares = shares;
+    options.offload = offload_d;
     assert_ok(clt_graph_set_trained(n->graph, "*", false));
     assert_ok(clt_graph_set_trained(n->graph, "d.*", true));
     return clt_trainer_create(&n->d, device, n->loss_d, &options);
@@ -82,6 +85,7 @@ static clt_status make_d(gan *n, clt_trainer *shares) {
 static clt_status make_g(gan *n, clt_trainer *shares) {
     clt_train_options options = options_g;
     options.shares = shares;
+    options.offload = offload_g;
     assert_ok(clt_graph_set_trained(n->graph, "*", false));
     assert_ok(clt_graph_set_trained(n->graph, "g.*", true));
     return clt_trainer_create(&n->g, device, n->loss_g, &options);
@@ -327,10 +331,22 @@ static void averages_are_in_the_place_of_all(void **state) {
     clt_graph_destroy(g);
 }
 
+/* What one of them trains lies in the host's memory, also when that one is gone. */
+static void each_in_the_host(void **state) {
+    for (int i = 1; i < 4; i++) {
+        offload_g = i & 1 ? CLT_OFFLOAD_ALL : CLT_OFFLOAD_NONE;
+        offload_d = i & 2 ? CLT_OFFLOAD_PARAMETERS : CLT_OFFLOAD_NONE;
+        each_trains_its_own(state);
+        either_may_go_first(state);
+    }
+    offload_g = offload_d = CLT_OFFLOAD_AUTO;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_trains_its_own),
         cmocka_unit_test(either_may_go_first),
+        cmocka_unit_test(each_in_the_host),
         cmocka_unit_test(checkpoints_go_on),
         cmocka_unit_test(refusals),
         cmocka_unit_test(a_trainer_that_failed_leaves_nothing),

@@ -19,6 +19,7 @@ static const recipe recipes[] = {
     {"sgd", {.lr = 0.1f}, .full = true, .size = 1031},
     {"shard", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 1.5f, .shard = CLT_SHARD_OPTIMIZER}, .full = true, .size = 1031},
     {"shard-gradients", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 1.5f, .shard = CLT_SHARD_GRADIENTS}, .full = true, .size = 1031},
+    {"shard-parameters", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 1.5f, .shard = CLT_SHARD_PARAMETERS}, .full = true, .size = 1031},
     {"dropout", {.lr = 0.1f, .seed = 0x123456789abc}, .full = true, .dropout = 0.5f, .size = 1031},
     /* What no other case launches, in one. */
     {"sync-batch-norm", {.lr = 0.02f, .sync_batch_norm = true, .shard = CLT_SHARD_OPTIMIZER}, .size = 5 * 7, .columns = 7},

@@ -74,7 +74,7 @@ typedef struct shared_options {
     {OPTION_CHOICE, 0, "recompute", "WHAT", SHARED_AT(recompute), .choices = recompute_names,                 \
      .help = "of forward, in backward: none, blocks or all"},                                                \
     {OPTION_CHOICE, 0, "offload", "WHAT", SHARED_AT(offload), .choices = offload_names,                       \
-     .help = "to the host's memory: none, optimizer, activations or all"}
+     .help = "to the host's memory: none, optimizer, activations, parameters or all"}
 
 /* Nothing given. */
 shared_options shared_options_unset(void);

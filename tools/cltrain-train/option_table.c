@@ -89,8 +89,9 @@ const option_row option_rows[] = {
     {OPTION_WHOLE, 0, "drift-steps", "N", AT(drift_steps), .low = 0,
      .help = "updates after which ranks compare their parameters, and take over\nrank 0's where they differ (default 100; 0: never)"},
     {OPTION_CHOICE, 0, "shard", "WHAT", AT(shard), .choices = shard_names,
-     .help = "of what each rank keeps a part: optimizer (its state) or gradients\n"
-             "(them, too); default none; the same bits"},
+     .help = "of what each rank keeps a part: optimizer (its state), gradients\n"
+             "(them, too) or parameters (them, too: all of them lie in the\n"
+             "host's memory alone); default none; the same bits"},
     {OPTION_POSITIVE, 0, "bucket-mb", "X", AT(bucket_mb),
      .help = "MiB of gradients that are exchanged at a time (default 4)"},
     {OPTION_TEXT, 0, "compress", "METHOD", AT(compress),
@@ -113,8 +114,8 @@ const option_row option_rows[] = {
              "within a network's blocks) or all; the same bits"},
     {OPTION_CHOICE, 0, "offload", "WHAT", AT(offload), .choices = offload_names,
      .help = "to the host's memory: optimizer (its state), activations (what\n"
-             "backward reads), all, none; or auto (default: what does not fit\n"
-             "into the device's); the same bits"},
+             "backward reads), parameters, all, none; or auto (default: what\n"
+             "does not fit into the device's); the same bits"},
     {OPTION_TEXT, 0, "offload-dir", "DIR", AT(offload_folder),
      .help = "what is offloaded lies in files of this folder, for states larger\n"
              "than the machine's memory"},

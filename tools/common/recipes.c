@@ -25,8 +25,8 @@ static const recipe recipes[MODEL_COUNT] = {
 
 const char *const optimizer_names[] = {"sgd", "adam", "adamw", NULL};
 const char *const precision_names[] = {"f32", "bf16", "f16", NULL};
-const char *const shard_names[] = {"none", "optimizer", "gradients", NULL};
-const char *const offload_names[] = {"auto", "none", "optimizer", "activations", "all", NULL};
+const char *const shard_names[] = {"none", "optimizer", "gradients", "parameters", NULL};
+const char *const offload_names[] = {"auto", "none", "optimizer", "activations", "parameters", "all", NULL};
 const char *const recompute_names[] = {"auto", "none", "blocks", "all", NULL};
 
 const recipe *recipe_of_model(model_id id) {

@@ -52,6 +52,10 @@ static clt_status run(clt_pass_function *function, clt_graph *graph, clt_device 
     return run_pass(&(clt_pass){.graph = graph, .device = device, .training = training}, function);
 }
 
+clt_status clt_passes_bring(clt_graph *graph, clt_device *device, bool training) {
+    return run(clt_pass_bring, graph, device, training);
+}
+
 clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice, clt_recompute_outcome *made) {
     clt_pass pass = {.graph = graph, .device = device, .training = true, .recompute = choice};
     clt_status status = run_pass(&pass, clt_pass_recompute);

@@ -26,7 +26,9 @@ typedef struct clt_recompute_outcome {
     uint64_t away_bytes;
 } clt_recompute_outcome;
 
-/* Behind the others, of a training step. */
+/* Behind the others, so that these do the same as without, where there are variables in the host's memory. */
+clt_status clt_passes_bring(clt_graph *graph, clt_device *device, bool training);
+/* Behind all of these, of a training step. */
 clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice, clt_recompute_outcome *made);
 /* Layouts alone. */
 clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training);
@@ -54,6 +56,7 @@ clt_pass_function clt_pass_bridge; /* bridge.c: what no row serves in 16 bits is
 clt_pass_function clt_pass_layout; /* layout.c: activations of convolutions lie channels-last where rows want it */
 clt_pass_function clt_pass_hoist;  /* hoist.c: constants are computed once */
 clt_pass_function clt_pass_fuse;   /* fuse.c: chains of pointwise nodes become one, or the epilogue of a contraction */
+clt_pass_function clt_pass_bring;   /* bring.c: parameters in the host's memory are brought to the device */
 clt_pass_function clt_pass_recompute; /* recompute.c: some of forward is computed again in backward, or lies in the host's memory until then */
 
 /* Makes all users of `from` read `to`. */

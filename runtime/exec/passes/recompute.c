@@ -5,6 +5,8 @@
  *
  * What is kept may lie in the host's memory until then: it goes there as soon as it is computed, and comes back in front of its first reader.
  *
+ * Parameters that lie in the host's memory are not kept, nor what is made of one alone, such as a cast: they are brought once more.
+ *
  * It is the last pass: nodes are what they will be launched as.
  */
 #include <stdio.h>
@@ -28,6 +30,7 @@ typedef struct recompute {
     clt_tensor **instead; /* by node of the graph: what backward reads in its place, once that is made */
     int *place;           /* by node of the graph: its own, or its maker's, among those; -1: it is none of forward */
     int *written;         /* by node of the graph: the last one that writes what it is; -1: none */
+    bool *lent;           /* by node of the graph: a parameter that was brought, or made of one alone */
 } recompute;
 
 /* ---- what there is to keep ---- */
@@ -71,7 +74,15 @@ static bool is_boundary(const clt_tensor *node) {
     return marked;
 }
 
+/* Parameters are brought, as long as they are used. */
+static bool is_lent(const recompute *r, const clt_tensor *node) {
+    const clt_tensor *input = node->inputs[0];
+    bool brought = clt_is_carry(node) && input->kind == CLT_NODE_VARIABLE;
+    return (brought || (node->n_inputs == 1 && r->lent[input->index])) && !node->op->more_outputs && !is_fixed(r, node);
+}
+
 static clt_keep_node describe(const recompute *r, const clt_tensor *node, int place) {
+    if (r->lent[node->index]) return (clt_keep_node){.last = place};
     clt_cost cost = clt_node_cost(node);
     int64_t most = clt_tensor_elements(node);
     for (int k = 0; k < node->n_inputs; k++) most = CLT_MAX(most, clt_tensor_elements(node->inputs[k]));
@@ -205,7 +216,7 @@ static clt_status copy_node(recompute *r, const clt_tensor *node, clt_tensor *co
     for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(clt_pass_place(pass, copy->outputs[k], before));
     if (node->epilogue) CLT_TRY(clt_node_become(copy, node->op, node->attributes, inputs, node->n_inputs));
     CLT_TRY(copy_choices(node, copy));
-    pass->made.again += 1 + (size_t)node->op->more_outputs;
+    if (!r->lent[node->index]) pass->made.again += 1 + (size_t)node->op->more_outputs;
     r->instead[node->index] = copy;
     for (int k = 0; k < node->op->more_outputs; k++) r->instead[node->outputs[k]->index] = copy->outputs[k];
     return CLT_OK;
@@ -260,6 +271,10 @@ static clt_status keep_all(recompute *r) {
     return CLT_OK;
 }
 
+static void return_lent(recompute *r) {
+    for (int u = 0; u < r->n; u++) r->nodes[u].keep &= !r->lent[r->makers[u]->index];
+}
+
 static clt_status choose(recompute *r) {
     const clt_recompute_choice *how = r->pass->recompute;
     bool fits;
@@ -289,12 +304,14 @@ static clt_status begin(recompute *r) {
     r->instead = clt_calloc(n + 1, sizeof *r->instead);
     r->place = clt_alloc((n + 1) * sizeof *r->place);
     r->written = clt_alloc((n + 1) * sizeof *r->written);
-    if (!r->nodes || !r->makers || !r->instead || !r->place || !r->written) return clt_fail_memory(n * sizeof *r->nodes);
+    r->lent = clt_calloc(n + 1, sizeof *r->lent);
+    if (!r->nodes || !r->makers || !r->instead || !r->place || !r->written || !r->lent) return clt_fail_memory(n * sizeof *r->nodes);
     for (size_t i = 0; i < n; i++) r->place[i] = r->written[i] = -1;
     find_writers(r);
     for (size_t i = 0; i < n; i++) {
         clt_tensor *node = r->pass->graph->nodes[i];
         if (!in_forward(r->pass, node)) continue;
+        r->lent[i] = node->n_inputs > 0 && is_lent(r, node);
         r->nodes[r->n] = describe(r, node, r->n);
         r->place[i] = r->n;
         for (int k = 0; k < node->op->more_outputs; k++) r->place[node->outputs[k]->index] = r->n;
@@ -308,11 +325,13 @@ clt_status clt_pass_recompute(clt_pass *pass) {
     clt_status status = begin(&r);
     if (status == CLT_OK) find_readers(&r);
     if (status == CLT_OK && r.n > 0) status = choose(&r);
+    if (status == CLT_OK) return_lent(&r);
     if (status == CLT_OK && r.n > 0) status = rewrite(&r);
     clt_free(r.nodes);
     clt_free(r.makers);
     clt_free(r.instead);
     clt_free(r.place);
     clt_free(r.written);
+    clt_free(r.lent);
     return status;
 }
