@@ -61,6 +61,7 @@ struct clt_device {
     cl_context context;
     cl_command_queue queue;
     cl_command_queue mapping_queue; /* maps and unmaps host-visible memory, without waiting for kernels */
+    cl_command_queue transfer_queue; /* of transfers beside kernels; NULL: there was none yet */
     size_t alignment;
     int vector_width; /* of floats */
     clt_timer *timer; /* while launches are timed */

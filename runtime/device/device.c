@@ -132,6 +132,7 @@ void *clt_device_kept(const clt_device *device) {
 }
 
 static void close_queues(clt_device *device) {
+    if (device->transfer_queue) clReleaseCommandQueue(device->transfer_queue);
     if (device->mapping_queue) clReleaseCommandQueue(device->mapping_queue);
     if (device->queue) clReleaseCommandQueue(device->queue);
     if (device->context) clReleaseContext(device->context);

@@ -118,6 +118,18 @@ clt_status clt_transit_wait(clt_transit *transit, void **host);
  * changed. Nothing is done if nothing was begun. */
 clt_status clt_transit_end(clt_transit *transit, size_t offset, size_t bytes);
 
+/* ---- between the host's memory (clt_memory_create_host) and the device's while kernels go on (async_copy.c) ---- */
+
+typedef struct clt_async_copy {
+    void *done; /* NULL: none is under way */
+} clt_async_copy;
+/* Enqueues it, after all that is enqueued so far: from byte `offset` of `host` on to the begin of the device's memory, or back. */
+clt_status clt_async_copy_begin(clt_async_copy *copy, clt_memory *memory, clt_memory *host, size_t offset, size_t bytes, bool back);
+/* What is enqueued from now on waits for it. */
+clt_status clt_async_copy_end(clt_async_copy *copy, clt_device *device);
+/* Waits for it, whatever becomes of it. */
+void clt_async_copy_abandon(clt_async_copy *copy, clt_device *device);
+
 /* ---- programs (program.c) ---- */
 
 /* A piece of OpenCL C. Modules of a request are gathered into few programs, which

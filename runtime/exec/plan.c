@@ -133,12 +133,32 @@ static clt_status bind_collectives(clt_plan *plan, const clt_plan_options *optio
     return CLT_OK;
 }
 
+/* Launches that the carry is ahead of. */
+static size_t first_reader(const clt_plan *plan, const clt_carry *c) {
+    for (size_t i = c->at; i < plan->n_launches; i++) {
+        const clt_tensor *node = plan->launches[i].origin.node;
+        for (int k = 0; k < node->n_inputs; k++)
+            if (clt_storage_of(node->inputs[k]) == c->node) return i;
+    }
+    return SIZE_MAX;
+}
+
+/* Where the next goes to the host, before which this one is there. */
+static size_t end_of(const clt_plan *plan, size_t carry) {
+    const clt_carries *all = &plan->carries;
+    for (size_t i = carry + 1; i < all->n; i++)
+        if (all->items[i].back && all->items[i].node->segment == all->items[carry].node->segment) return all->items[i].at;
+    return SIZE_MAX;
+}
+
 static void bind_carries(clt_plan *plan) {
     for (size_t i = 0; i < plan->carries.n; i++) {
         clt_carry *c = &plan->carries.items[i];
         c->host = plan->memory[c->node->inputs[0]->index];
         c->device = plan->memory[(c->back ? c->node->inputs[1] : c->node)->index];
+        if (plan->carries.apart) c->end = c->back ? end_of(plan, i) : first_reader(plan, c);
         plan->launches[c->at].carries = true; /* there is room for one behind the last */
+        if (c->end < plan->n_launches) plan->launches[c->end].carries = true;
     }
 }
 
@@ -178,6 +198,19 @@ static clt_status check_names(const clt_plan_options *options) {
     return clt_passes_check_list(options->passes ? "options.passes" : "CLTRAIN_PASSES", s->passes);
 }
 
+/* What goes to the host on a queue of its own has until the next does, or until the segment's end. */
+static void find_ends(clt_plan *plan) {
+    int next = 0, last = 0;
+    for (int i = (int)plan->graph->n_nodes - 1; i >= 0 && plan->carries.apart; i--) {
+        clt_tensor *node = plan->graph->nodes[i];
+        if (!plan->marks[i]) continue;
+        if (!last || node->segment != plan->graph->nodes[last]->segment) last = next = i;
+        if (!clt_is_carry(node) || !node->op->writes) continue;
+        node->until = next;
+        next = i;
+    }
+}
+
 /* Which nodes take part, and in whose memory they lie. */
 static clt_status settle(clt_plan *plan, const clt_plan_options *options) {
     size_t n = plan->graph->n_nodes;
@@ -188,6 +221,7 @@ static clt_status settle(clt_plan *plan, const clt_plan_options *options) {
     if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
     clt_graph_mark_kept(plan->graph, plan->marks);
     mark_results(plan);
+    find_ends(plan);
     return clt_storage_assign(plan->graph, plan->marks, options->training);
 }
 
@@ -285,6 +319,8 @@ static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     clt_device_describe_by(p->device, clt_plan_describe);
     p->store = options->store;
     p->collectives.comm = options->comm;
+    p->carries.device = p->device;
+    p->carries.apart = clt_carries_are_apart(p->device);
     p->given = options->graph;
     *plan = p;
     return CLT_OK;

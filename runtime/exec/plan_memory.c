@@ -34,7 +34,7 @@ static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_b
             b[block_of[root->index]].last = (int)graph->n_nodes;
         for (int k = 0; k < node->n_inputs; k++) {
             int used = block_of[clt_storage_of(node->inputs[k])->index];
-            if (used >= 0) b[used].last = CLT_MAX(b[used].last, (int)i);
+            if (used >= 0) b[used].last = CLT_MAX(b[used].last, CLT_MAX((int)i, node->until));
         }
     }
     for (size_t s = 0; s < l->n_scratch; s++) {

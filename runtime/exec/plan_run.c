@@ -47,7 +47,8 @@ static clt_status enqueue_range(clt_plan *plan, clt_observer *observer, const cl
                                 int segment) {
     for (size_t i = begin; i < end; i++) {
         bound_launch *launch = &plan->launches[i];
-        if (launch->carries) CLT_TRY(clt_carries_step(&plan->carries, i, segment)); /* first: what goes to the host may be exchanged there */
+        if (launch->carries) CLT_TRY(clt_carries_step(&plan->carries, i, segment));
+        if (launch->collectives) CLT_TRY(clt_carries_finish(&plan->carries)); /* what goes to the host may be exchanged there */
         if (launch->collectives) CLT_TRY(clt_collectives_step(&plan->collectives, i, segment));
         if (observer) CLT_TRY(observer->launch(observer, &launch->origin, *before));
         CLT_TRY(plan->watch ? launch_watched(plan, i) : launch_one(plan, launch));
@@ -63,6 +64,7 @@ static clt_status enqueue_segments(clt_plan *plan, clt_observer *observer, const
         int s = segments ? segments[k] : k;
         CLT_TRY(enqueue_range(plan, observer, &before, plan->segments[s].begin, plan->segments[s].end, s));
         CLT_TRY(clt_carries_step(&plan->carries, plan->segments[s].end, s));
+        CLT_TRY(clt_carries_finish(&plan->carries));
         CLT_TRY(clt_collectives_step(&plan->collectives, plan->segments[s].end, s));
     }
     return clt_collectives_finish(&plan->collectives);
@@ -77,6 +79,7 @@ clt_status clt_plan_enqueue_once(clt_plan *plan) {
 
 /* After an error: what was begun is ended. */
 static clt_status abandon(clt_plan *plan, clt_status status) {
+    if (status < 0) clt_carries_abandon(&plan->carries);
     if (status >= 0 || !plan->collectives.n) return status;
     clt_text detail = {0};
     clt_text_add(&detail, "%s", clt_error_detail());
@@ -187,6 +190,7 @@ static clt_status run_segment_slowly(clt_plan *plan, int segment, clt_plan_look 
         if (*seen >= 0) *seen = look(user, result, plan->memory[result->index], origin->row);
     }
     CLT_TRY(clt_carries_step(&plan->carries, segment_end, segment));
+    CLT_TRY(clt_carries_finish(&plan->carries));
     return clt_collectives_step(&plan->collectives, segment_end, segment);
 }
 

@@ -92,7 +92,7 @@ static void find_last_uses(const storage *s, int *last) {
         if (!s->marks[i]) continue;
         for (int k = -1; k < node->n_inputs; k++) {
             int *at = &last[clt_storage_of(k < 0 ? node : node->inputs[k])->index];
-            *at = CLT_MAX(*at, k < 0 && node->kept ? n : i);
+            *at = CLT_MAX(*at, k < 0 && node->kept ? n : CLT_MAX(i, node->until));
         }
     }
 }

@@ -81,6 +81,7 @@ struct clt_tensor {
     int length_axis; /* of a sequence input: the dimension that is the length; 0: none */
     bool follows;    /* it depends on an input, or on the batch or the length, which may be others when the graph is run */
     bool exchanged;  /* its shape is one of other sizes for now (graph.c) */
+    int until;       /* of what is taken to the host: the node in front of which it is there, and its memory may be another's; 0: itself */
     bool in_host;    /* a state, or a variable of a plan: it lies in the host's memory (ops/flat_part.c) */
     bool of_plan;    /* such a state: it lasts as long as the plan */
     bool told;       /* whoever built the graph was told its extent, and clones have to keep to it */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/exec/carry.h"
 #include "runtime/exec/storage.h"
 #include "runtime/train/compress.h"
 
@@ -218,6 +219,7 @@ typedef struct bucket_update {
     float decay;         /* of it */
     int n_states;
     int64_t offset;      /* of the own part, of parameters in the host's memory */
+    bool ahead;          /* what is in the host's memory is brought one piece ahead */
 } bucket_update;
 
 /* The parameters are those of the update, whatever happens to the average. */
@@ -236,25 +238,36 @@ static clt_status take_back(clt_tensor *flat, clt_tensor *piece, int64_t offset,
     return flat->in_host ? add_target(targets, clt_to_host(flat, piece, offset)) : CLT_OK;
 }
 
-/* Of some elements, which come from the host and go back there. */
-static clt_status update_piece(const bucket_update *u, int64_t offset, int64_t elements, target_list *targets, clt_tensor **updated) {
+/* The update of some elements, from `offset` on: what of it lies in the host's memory comes to the device. */
+static bucket_update bring_piece(const bucket_update *u, int64_t offset) {
+    enum { PIECE = (16 << 20) / sizeof(float) };
+    int64_t elements = CLT_MIN(PIECE, clt_tensor_elements(u->gradients) - offset);
     bucket_update part = *u;
     part.parameters = piece_of(u->parameters, u->offset + offset, elements);
     part.gradients = piece_of(u->gradients, offset, elements);
     if (u->average) part.average = piece_of(u->average, offset, elements);
     for (int s = 0; s < u->n_states; s++) part.states[s] = piece_of(u->states[s], offset, elements);
-    CLT_TRY(update_at_once(&part, targets, updated));
-    CLT_TRY(take_back(u->parameters, part.parameters, u->offset + offset, targets));
-    for (int s = 0; s < u->n_states; s++) CLT_TRY(take_back(u->states[s], part.states[s], offset, targets));
+    return part;
+}
+
+static clt_status take_piece_back(const bucket_update *u, const bucket_update *part, int64_t offset, target_list *targets) {
+    CLT_TRY(take_back(u->parameters, part->parameters, u->offset + offset, targets));
+    for (int s = 0; s < u->n_states; s++) CLT_TRY(take_back(u->states[s], part->states[s], offset, targets));
     return CLT_OK;
 }
 
-/* Piece by piece; the last one's. */
+/* Piece by piece; the last one's. Where transfers have a queue of their own the next comes while one is updated. */
 static clt_status update_from_host(const bucket_update *u, target_list *targets, clt_tensor **updated) {
-    enum { PIECE = (16 << 20) / sizeof(float) };
-    int64_t elements = clt_tensor_elements(u->gradients);
-    for (int64_t offset = 0; offset < elements; offset += PIECE)
-        CLT_TRY(update_piece(u, offset, CLT_MIN(PIECE, elements - offset), targets, updated));
+    int64_t all = clt_tensor_elements(u->gradients), next;
+    bucket_update part = bring_piece(u, 0), later = part;
+    for (int64_t offset = 0; offset < all; offset = next) {
+        next = offset + clt_tensor_elements(part.gradients);
+        if (u->ahead && next < all) later = bring_piece(u, next);
+        CLT_TRY(update_at_once(&part, targets, updated));
+        CLT_TRY(take_piece_back(u, &part, offset, targets));
+        if (next >= all) break;
+        part = u->ahead ? later : bring_piece(u, next);
+    }
     return CLT_OK;
 }
 
@@ -272,7 +285,7 @@ static clt_status update_bucket(clt_trainer *t, clt_step *step, int i, clt_tenso
     clt_tensor *updated, *all = (in_host ? clt_host_state : clt_state)(step->graph, clt_bucket_name("parameters", i, name), CLT_F32, CLT_SHAPE(bucket->elements));
     bucket_update u = {.op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam, .attributes = bucket_attributes(t, bucket),
                        .parameters = parts > 1 && !in_host ? clt_shard_of(all, part, parts) : all, .gradients = grads, .hyper = hyper, .factor = factor,
-                       .n_states = n_states, .offset = in_host ? part * own : 0, .decay = t->options.average};
+                       .n_states = n_states, .offset = in_host ? part * own : 0, .ahead = clt_carries_are_apart(t->device), .decay = t->options.average};
     if (t->options.average > 0) u.average = flat_state(step->graph, "average", i, bucket->elements);
     for (int s = 0; s < n_states; s++)
         u.states[s] = (states_in_host ? clt_host_state : clt_state)(step->graph, clt_bucket_name(names[s], i, name), CLT_F32, CLT_SHAPE(own));

@@ -11,6 +11,7 @@
 #include <cltrain/experimental/probe.h>
 #include <cltrain/experimental/trial.h>
 
+#include "runtime/device/cl.h"
 #include "tests/faults/model.h"
 
 const char *scenario_folder;
@@ -107,6 +108,15 @@ static clt_status run_offload(clt_device *device, digest *d) {
     if (status == CLT_OK) status = model_train(&m, 2);
     if (status == CLT_OK) status = digest_add_mlp(d, &m);
     model_destroy(&m);
+    return status;
+}
+
+/* By transfers on a queue of their own, as where host and device have memory of their own. */
+static clt_status run_offload_apart(clt_device *device, digest *d) {
+    bool unified = device->info.unified_memory;
+    device->info.unified_memory = false;
+    clt_status status = run_offload(device, d);
+    device->info.unified_memory = unified;
     return status;
 }
 
@@ -515,6 +525,7 @@ const scenario scenarios[] = {
     {"convnet", .run = run_convnet},
     {"recompute", .run = run_recompute},
     {"offload", .run = run_offload},
+    {"offload_apart", .run = run_offload_apart},
     {"again", .run = run_again},
     {"located", .run = run_located},
     {"build", .cold = true, .run = run_mlp},

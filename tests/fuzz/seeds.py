@@ -251,7 +251,9 @@ write("runs", *["\n".join(lines) + end for lines in ([
     '{"event":"end","epochs":1,"test_confusion":[[1,2],[3,4]],"classes":["a","b"]}'], ['{"event":"epoch"}'], ["[]"]) for end in ("\n", '\n{"event":"pro')])
 write("option_file", '{"model": "mlp:8", "data": "digits", "epochs": 3, "lr": 0.02, "nesterov": true, "quiet": false, "device": null}', '{"epohcs": 2}',
       '{"data": ["digits"]}', '{"config": "x"}', "[1]", '{"lr": 1, "lr": 2}', '{"batch": 1e300, "seed": -1}',
-      '{"event":"start","config":{"model":"mlp:8","data":"digits","log":"a.jsonl"}}\n{"event":"progress","step":1}\n', '{"event":"start","config":[1]}', '{"event":"start",')
+      '{"event":"start","config":{"model":"mlp:8","data":"digits","log":"a.jsonl"}}\n{"event":"progress","step":1}\n', '{"event":"start","config":[1]}', '{"event":"start",',
+      '{"event":"start","config":{"model":"mlp:8","data":"digits","resume":"auto","save":"a"},"steps":0}\n{"event":"start","config":{"model":"mlp:8","data":"digits","resume":"a","save":"a","epochs":4},"steps":9}\n',
+      '{"event":"start","config":{"model":"mlp:8","lr":1},"steps":0}\n{"event":"start","config":{"model":"mlp:8","lr":2},"steps":9}\n')
 
 
 def tar(*members, kind=tarfile.USTAR_FORMAT):

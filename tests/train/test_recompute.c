@@ -8,6 +8,7 @@
 #include <cltrain/cltrain.h>
 
 #include "runtime/base/random.h"
+#include "runtime/device/cl.h"
 
 enum { BATCH = 16, SIDE = 16, CLASSES = 4, STEPS = 3 };
 
@@ -102,6 +103,8 @@ static clt_batch draw(uint64_t number) {
     return (clt_batch){.samples = BATCH, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(BATCH, 1, SIDE, SIDE), x}, {CLT_I32, CLT_SHAPE(BATCH), y}}};
 }
 
+static bool apart; /* as where host and device have memory of their own: transfers have a queue of theirs */
+
 /* Some steps, with an evaluation between them, which takes memory of its own. `limit`: NULL, or of the device. */
 static clt_status train(network *n, clt_train_options options, const char *limit, outcome *o) {
     clt_device *device;
@@ -109,6 +112,7 @@ static clt_status train(network *n, clt_train_options options, const char *limit
     clt_trainer *t = NULL;
     *o = (outcome){.n = 0};
     assert_ok(clt_device_open_with(&device, &(clt_settings){.memory_limit = limit}));
+    if (apart) device->info.unified_memory = false;
     assert_ok(clt_graph_create(&g));
     clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(BATCH, 1, SIDE, SIDE)), *y = clt_input(g, "y", CLT_I32, CLT_SHAPE(BATCH));
     clt_tensor *logits = n(x);
@@ -184,10 +188,14 @@ static void activations_lie_in_the_host(void **state) {
             options.offload = CLT_OFFLOAD_NONE;
             assert_ok(train(networks[i], options, NULL, &want));
             options.offload = w == 0 ? CLT_OFFLOAD_ACTIVATIONS : CLT_OFFLOAD_ALL;
-            assert_ok(train(networks[i], options, NULL, &got));
-            assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
-            assert_true(got.peak < want.peak);
-            free(got.values);
+            for (int k = 0; k < 2; k++) {
+                apart = k == 1;
+                assert_ok(train(networks[i], options, NULL, &got));
+                assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+                assert_true(got.peak < want.peak);
+                free(got.values);
+            }
+            apart = false;
             free(want.values);
         }
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/exec/carry.h"
 #include "runtime/exec/passes/passes.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/scope.h"
@@ -30,6 +31,7 @@ typedef struct recompute {
     clt_tensor **instead; /* by node of the graph: what backward reads in its place, once that is made */
     int *place;           /* by node of the graph: its own, or its maker's, among those; -1: it is none of forward */
     int *written;         /* by node of the graph: the last one that writes what it is; -1: none */
+    const clt_tensor *ahead; /* where transfers have a queue of their own: in front of whom the last one was brought, and the next is; else NULL */
     bool *lent;           /* by node of the graph: a parameter that was brought, or made of one alone */
 } recompute;
 
@@ -171,6 +173,13 @@ static clt_status place_behind(clt_pass *pass, clt_tensor *node, const clt_tenso
     return CLT_OK;
 }
 
+/* One that is brought is so one ahead of `before`. */
+static const clt_tensor *ahead_of(recompute *r, const clt_tensor *before) {
+    const clt_tensor *place = r->ahead && r->ahead->segment == before->segment ? r->ahead : before;
+    if (clt_carries_are_apart(r->pass->device)) r->ahead = before;
+    return place;
+}
+
 static clt_status bring_back(recompute *r, clt_tensor *t, const clt_tensor *before) {
     char name[32];
     const clt_tensor *maker = r->makers[r->place[t->index]];
@@ -181,7 +190,7 @@ static clt_status bring_back(recompute *r, clt_tensor *t, const clt_tensor *befo
     clt_tensor *gone = clt_to_host(state, t, 0);
     CLT_TRY(place_behind(r->pass, gone, maker));
     clt_tensor *back = clt_from_host(gone, 0, t->shape);
-    CLT_TRY(clt_pass_place(r->pass, back, before));
+    CLT_TRY(clt_pass_place(r->pass, back, ahead_of(r, before)));
     back->layout = t->layout;
     r->instead[t->index] = back;
     r->pass->made.away++;
@@ -212,7 +221,7 @@ static clt_status copy_choices(const clt_tensor *node, clt_tensor *copy) {
 static clt_status copy_node(recompute *r, const clt_tensor *node, clt_tensor *const *inputs, const clt_tensor *before) {
     clt_pass *pass = r->pass;
     clt_tensor *copy = clt_node(pass->graph, node->op, node->attributes, inputs, clt_own_inputs(node));
-    CLT_TRY(clt_pass_place(pass, copy, before));
+    CLT_TRY(clt_pass_place(pass, copy, clt_is_carry(node) ? ahead_of(r, before) : before));
     for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(clt_pass_place(pass, copy->outputs[k], before));
     if (node->epilogue) CLT_TRY(clt_node_become(copy, node->op, node->attributes, inputs, node->n_inputs));
     CLT_TRY(copy_choices(node, copy));
