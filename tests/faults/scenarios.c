@@ -525,7 +525,7 @@ const scenario scenarios[] = {
     {"convnet", .run = run_convnet},
     {"recompute", .run = run_recompute},
     {"offload", .run = run_offload},
-    {"offload_apart", .run = run_offload_apart},
+    {"apart", .run = run_offload_apart},
     {"again", .run = run_again},
     {"located", .run = run_located},
     {"build", .cold = true, .run = run_mlp},
