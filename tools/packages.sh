@@ -8,7 +8,7 @@ librandom123-dev libssl-dev libhiredis-dev libpcre2-dev libjpeg-dev libpng-dev"
 # The second and third OpenCL implementation and PyTorch are what results are compared with.
 check_packages="$build_packages libcmocka-dev mesa-opencl-icd oclgrind python3 python3-numpy
 python3-jsonschema python3-pil python3-onnx libonnx-testdata python3-torch redis-server zsh openmpi-bin libopenmpi-dev iproute2 nftables chromium
-debhelper dpkg-dev fakeroot lintian doxygen"
+debhelper dpkg-dev fakeroot lintian doxygen llvm-15"
 
 # What lint.sh looks with.
 lint_packages="$build_packages cppcheck clang-tidy python3"
