@@ -101,6 +101,7 @@ shape="--model mlp:96 --sample 80 --batch 64"
         grep -q '"effort": "full"' "$file" || fail "no tuning result in $file"
         expect 0 "" backends $shape --op matmul
         says "measured"
+        expect 0 "" tune --budget 1000 $shape # what a busy machine had no time for
         expect 0 "" tune --json --budget 20 $shape
         json 'o["measured"] == 0 and o["known"] == len(o["problems"]) > 0'
         json 'all(p["nmse"] <= 1e-7 and p["best_us"] > 0 for p in o["problems"])'
