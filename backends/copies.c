@@ -17,6 +17,41 @@ clt_copy clt_copy_collapsed(const clt_copy *copy) {
     return c;
 }
 
+int clt_copy_across(const clt_copy *c, int64_t narrow) {
+    int inner = c->rank - 1;
+    if (inner < 0 || c->x_stride[inner] == 1 || c->y_stride[inner] != 1 || c->size[inner] < narrow) return -1;
+    for (int d = 0; d < inner; d++)
+        if (c->x_stride[d] == 1 && c->size[d] >= narrow) return d;
+    return -1;
+}
+
+clt_copy clt_copy_planes(const clt_copy *c, int across, int64_t *planes) {
+    clt_copy outer = {.x_offset = c->x_offset, .y_offset = c->y_offset};
+    *planes = 1;
+    for (int d = 0; d + 1 < c->rank; d++) {
+        if (d == across) continue;
+        outer.size[outer.rank] = c->size[d];
+        outer.x_stride[outer.rank] = c->x_stride[d];
+        outer.y_stride[outer.rank++] = c->y_stride[d];
+        *planes *= c->size[d];
+    }
+    return outer;
+}
+
+void clt_copy_launch(clt_lowering *l, const clt_copy *c) {
+    const int64_t *parts[] = {c->size, c->x_stride, c->y_stride};
+    for (int p = 0; p < 3; p++) {
+        int64_t values[CLT_MAX_RANK];
+        for (int d = 0; d < CLT_MAX_RANK; d++) {
+            int from = d - (CLT_MAX_RANK - c->rank);
+            values[d] = from >= 0 ? parts[p][from] : p == 0;
+        }
+        clt_launch_ints(l, values, CLT_MAX_RANK, CLT_MAX_RANK);
+    }
+    clt_launch_int(l, c->x_offset);
+    clt_launch_int(l, c->y_offset);
+}
+
 /* All of a box of the given shape, with the strides that x and y have when dense. */
 static clt_copy copy_box(const clt_shape *box, const clt_shape *x, const clt_shape *y) {
     clt_copy copy = {.rank = box->rank};

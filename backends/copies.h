@@ -16,6 +16,14 @@ typedef struct clt_copy {
 /* The same with dimensions of 1 left out and those that lie behind each other on both sides merged. */
 clt_copy clt_copy_collapsed(const clt_copy *copy);
 
+/* Of a box whose neighbours along its last dimension lie side by side in y, but not in x: the dimension along which they do in x; -1 if there is none, or
+ * either is shorter than `narrow`. */
+int clt_copy_across(const clt_copy *copy, int64_t narrow);
+/* The planes of those two: the box without them, and how many there are. */
+clt_copy clt_copy_planes(const clt_copy *copy, int across, int64_t *planes);
+/* Arguments: sizes and strides in x and in y as int8, behind 1s and 0s for dimensions that are not there, and both offsets. */
+void clt_copy_launch(clt_lowering *l, const clt_copy *copy);
+
 /* How a backend does it. */
 typedef struct clt_copier {
     void (*copy)(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *copy);

@@ -433,6 +433,11 @@ static void cases_copies(case_list *list) {
     add_slice(list, "segments", (clt_shape)SHAPE(3, 9000), 1, 5, 8999, 1);
     add_slice(list, "segments", (clt_shape)SHAPE(2, 17000), 1, 1, 17000, 2)->full = true;
     case_add(list, &concat, "segments", X(F(2, 8200), F(2, 3)))->at.axis = 1;
+    /* Elements that go several at once. */
+    add_permute(list, &permute, "fours", (clt_shape)SHAPE(2, 7, 3, 20), (int[]){0, 2, 1, 3}, 0);
+    add_slice(list, "fours", (clt_shape)SHAPE(5, 24), 1, 8, 20, 1);
+    case_add(list, &concat, "fours", X(F(3, 8), F(3, 12)))->at.axis = 1;
+    case_add(list, &concat, "pairs", X(F(3, 6), F(3, 8)))->at.axis = 1;
 }
 
 void cases_shape(case_list *list) {

@@ -20,21 +20,6 @@ static void begin(clt_lowering *l, const char *kernel, const clt_tensor *y, int6
     clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = defines}, "native/cpu/copy.cl", name, items);
 }
 
-/* Behind 1s for dimensions that are not there, so that the last is the innermost. */
-static void launch_box(clt_lowering *l, const clt_copy *c) {
-    const int64_t *parts[] = {c->size, c->x_stride, c->y_stride};
-    for (int p = 0; p < 3; p++) {
-        int64_t values[CLT_MAX_RANK];
-        for (int d = 0; d < CLT_MAX_RANK; d++) {
-            int from = d - (CLT_MAX_RANK - c->rank);
-            values[d] = from >= 0 ? parts[p][from] : p == 0;
-        }
-        clt_launch_ints(l, values, CLT_MAX_RANK, CLT_MAX_RANK);
-    }
-    clt_launch_int(l, c->x_offset);
-    clt_launch_int(l, c->y_offset);
-}
-
 static void launch_rows(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *c) {
     int64_t rows = 1, length = c->size[c->rank - 1];
     for (int d = 0; d + 1 < c->rank; d++) rows *= c->size[d];
@@ -43,41 +28,25 @@ static void launch_rows(clt_lowering *l, const clt_tensor *x, const clt_tensor *
     begin(l, "cpu_copy_rows", y, clt_cpu_divide_up(rows, item_rows) * segments);
     clt_launch_tensor(l, x);
     clt_launch_tensor(l, y);
-    launch_box(l, c);
+    clt_copy_launch(l, c);
     clt_launch_ints(l, (int64_t[]){rows, item_rows, segments, segment}, 4, 4);
 }
 
-/* The dimension whose neighbours lie side by side in x, where in y those of the last do; -1: there is none, or the plane of both is narrow. */
-static int plane_of(const clt_copy *c) {
-    int inner = c->rank - 1;
-    if (c->x_stride[inner] == 1 || c->y_stride[inner] != 1 || c->size[inner] < NARROW) return -1;
-    for (int d = 0; d < inner; d++)
-        if (c->x_stride[d] == 1 && c->size[d] >= NARROW) return d;
-    return -1;
-}
-
 static void launch_planes(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *c, int across) {
-    clt_copy outer = {.x_offset = c->x_offset, .y_offset = c->y_offset};
     int inner = c->rank - 1;
-    int64_t planes = 1;
-    for (int d = 0; d < inner; d++) {
-        if (d == across) continue;
-        outer.size[outer.rank] = c->size[d];
-        outer.x_stride[outer.rank] = c->x_stride[d];
-        outer.y_stride[outer.rank++] = c->y_stride[d];
-        planes *= c->size[d];
-    }
+    int64_t planes;
+    clt_copy outer = clt_copy_planes(c, across, &planes);
     begin(l, "cpu_copy_planes", y, planes * clt_cpu_divide_up(c->size[inner], SIDE) * clt_cpu_divide_up(c->size[across], SIDE));
     clt_launch_tensor(l, x);
     clt_launch_tensor(l, y);
-    launch_box(l, &outer);
+    clt_copy_launch(l, &outer);
     clt_launch_ints(l, (int64_t[]){c->size[inner], c->size[across], c->x_stride[inner], c->y_stride[across]}, 4, 4);
 }
 
 static void copy(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *box) {
     clt_copy c = clt_copy_collapsed(box);
     if (!c.rank) c = (clt_copy){.rank = 1, .size = {1}, .x_stride = {1}, .y_stride = {1}, .x_offset = c.x_offset, .y_offset = c.y_offset};
-    int across = plane_of(&c);
+    int across = clt_copy_across(&c, NARROW);
     if (across < 0) launch_rows(l, x, y, &c);
     else launch_planes(l, x, y, &c, across);
 }
