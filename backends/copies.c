@@ -1,5 +1,9 @@
 #include "backends/copies.h"
 
+#include <string.h>
+
+#include "runtime/base/halves.h"
+
 clt_copy clt_copy_collapsed(const clt_copy *copy) {
     clt_copy c = {.x_offset = copy->x_offset, .y_offset = copy->y_offset};
     for (int d = 0; d < copy->rank; d++) {
@@ -25,21 +29,16 @@ int clt_copy_across(const clt_copy *c, int64_t narrow) {
     return -1;
 }
 
-clt_copy clt_copy_planes(const clt_copy *c, int across, int64_t *planes) {
-    clt_copy outer = {.x_offset = c->x_offset, .y_offset = c->y_offset};
-    *planes = 1;
-    for (int d = 0; d + 1 < c->rank; d++) {
-        if (d == across) continue;
-        outer.size[outer.rank] = c->size[d];
-        outer.x_stride[outer.rank] = c->x_stride[d];
-        outer.y_stride[outer.rank++] = c->y_stride[d];
-        *planes *= c->size[d];
-    }
-    return outer;
+int64_t clt_copy_tiles(const clt_copy *c, int across, int64_t side) {
+    int64_t tiles = 1;
+    for (int d = 0; d < c->rank; d++) tiles *= d == across || d == c->rank - 1 ? (c->size[d] + side - 1) / side : c->size[d];
+    return tiles;
 }
 
-void clt_copy_launch(clt_lowering *l, const clt_copy *c) {
+void clt_copy_launch(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *c) {
     const int64_t *parts[] = {c->size, c->x_stride, c->y_stride};
+    clt_launch_tensor(l, x);
+    clt_launch_tensor(l, y);
     for (int p = 0; p < 3; p++) {
         int64_t values[CLT_MAX_RANK];
         for (int d = 0; d < CLT_MAX_RANK; d++) {
@@ -50,6 +49,28 @@ void clt_copy_launch(clt_lowering *l, const clt_copy *c) {
     }
     clt_launch_int(l, c->x_offset);
     clt_launch_int(l, c->y_offset);
+}
+
+void clt_copy_launch_planes(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *c, int across) {
+    clt_copy outer = {.x_offset = c->x_offset, .y_offset = c->y_offset};
+    int inner = c->rank - 1;
+    for (int d = 0; d < inner; d++) {
+        if (d == across) continue;
+        outer.size[outer.rank] = c->size[d];
+        outer.x_stride[outer.rank] = c->x_stride[d];
+        outer.y_stride[outer.rank++] = c->y_stride[d];
+    }
+    clt_copy_launch(l, x, y, &outer);
+    clt_launch_ints(l, (int64_t[]){c->size[inner], c->size[across], c->x_stride[inner], c->y_stride[across]}, 4, 4);
+}
+
+int32_t clt_copy_bits(clt_dtype dtype, float value) {
+    int32_t bits;
+    uint16_t half = 0;
+    memcpy(&bits, &value, sizeof bits);
+    if (dtype == CLT_F32) return bits;
+    (dtype == CLT_F16 ? clt_f32_to_f16 : clt_f32_to_bf16)(&half, &value, 1);
+    return (int32_t)((uint32_t)half << 16 | half);
 }
 
 /* All of a box of the given shape, with the strides that x and y have when dense. */

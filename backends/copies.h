@@ -19,10 +19,14 @@ clt_copy clt_copy_collapsed(const clt_copy *copy);
 /* Of a box whose neighbours along its last dimension lie side by side in y, but not in x: the dimension along which they do in x; -1 if there is none, or
  * either is shorter than `narrow`. */
 int clt_copy_across(const clt_copy *copy, int64_t narrow);
-/* The planes of those two: the box without them, and how many there are. */
-clt_copy clt_copy_planes(const clt_copy *copy, int across, int64_t *planes);
-/* Arguments: sizes and strides in x and in y as int8, behind 1s and 0s for dimensions that are not there, and both offsets. */
-void clt_copy_launch(clt_lowering *l, const clt_copy *copy);
+/* Tiles of side x side, or less at edges, in all planes of those two dimensions. */
+int64_t clt_copy_tiles(const clt_copy *copy, int across, int64_t side);
+/* Arguments of a kernel: x, y, the box's sizes and strides in x and in y as int8, behind 1s and 0s for dimensions that are not there, and both offsets. */
+void clt_copy_launch(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *copy);
+/* The same of the box that counts the planes, and of each plane as int4: sizes of the last dimension and of `across`, stride in x of the last, in y of the other. */
+void clt_copy_launch_planes(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *copy, int across);
+/* The bits of an element; of a half twice. */
+int32_t clt_copy_bits(clt_dtype dtype, float value);
 
 /* How a backend does it. */
 typedef struct clt_copier {

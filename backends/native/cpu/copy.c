@@ -1,10 +1,8 @@
 /* The ops that only move elements (backends/copies.h), in rows and planes (cl/native/cpu/copy.cl). */
 #include <stdio.h>
-#include <string.h>
 
 #include "backends/copies.h"
 #include "backends/native/cpu/cpu.h"
-#include "runtime/base/halves.h"
 
 enum { RUN = 8192, SIDE = 64 /* CPU_COPY_SIDE */, NARROW = 4 };
 
@@ -26,21 +24,13 @@ static void launch_rows(clt_lowering *l, const clt_tensor *x, const clt_tensor *
     int64_t segments = clt_cpu_divide_up(length, RUN), segment = clt_cpu_divide_up(length, segments);
     int64_t item_rows = segments > 1 ? 1 : CLT_MAX(1, CLT_MIN(rows, RUN / length));
     begin(l, "cpu_copy_rows", y, clt_cpu_divide_up(rows, item_rows) * segments);
-    clt_launch_tensor(l, x);
-    clt_launch_tensor(l, y);
-    clt_copy_launch(l, c);
+    clt_copy_launch(l, x, y, c);
     clt_launch_ints(l, (int64_t[]){rows, item_rows, segments, segment}, 4, 4);
 }
 
 static void launch_planes(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *c, int across) {
-    int inner = c->rank - 1;
-    int64_t planes;
-    clt_copy outer = clt_copy_planes(c, across, &planes);
-    begin(l, "cpu_copy_planes", y, planes * clt_cpu_divide_up(c->size[inner], SIDE) * clt_cpu_divide_up(c->size[across], SIDE));
-    clt_launch_tensor(l, x);
-    clt_launch_tensor(l, y);
-    clt_copy_launch(l, &outer);
-    clt_launch_ints(l, (int64_t[]){c->size[inner], c->size[across], c->x_stride[inner], c->y_stride[across]}, 4, 4);
+    begin(l, "cpu_copy_planes", y, clt_copy_tiles(c, across, SIDE));
+    clt_copy_launch_planes(l, x, y, c, across);
 }
 
 static void copy(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *box) {
@@ -53,15 +43,11 @@ static void copy(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, cons
 
 static void fill(clt_lowering *l, const clt_tensor *y, float value) {
     int64_t count = clt_tensor_elements(y);
-    int32_t bits = 0;
-    uint16_t half = 0;
-    if (y->dtype == CLT_F32) memcpy(&bits, &value, sizeof bits);
-    else (y->dtype == CLT_F16 ? clt_f32_to_f16 : clt_f32_to_bf16)(&half, &value, 1);
     begin(l, "cpu_fill", y, clt_cpu_divide_up(count, RUN));
     clt_launch_tensor(l, y);
     clt_launch_int(l, count);
     clt_launch_int(l, RUN);
-    clt_launch_int(l, bits | half);
+    clt_launch_int(l, clt_copy_bits(y->dtype, value));
 }
 
 static const clt_copier copier = {copy, fill};

@@ -1,16 +1,13 @@
 /* The ops that only move elements (backends/copies.h), for GPU-class devices (cl/native/gpu/copy.cl). */
-#include <string.h>
-
 #include "backends/copies.h"
 #include "backends/native/gpu/gpu.h"
-#include "runtime/base/halves.h"
 #include "runtime/device/kernel_source.h"
 
 enum {
     ITEMS = 64,
-    SIDE = 32,    /* COPY_SIDE */
-    NARROW = 8,   /* a plane that is not worth a tile */
-    WIDEST = 16   /* bytes that a work-item moves at once */
+    SIDE = 32,  /* COPY_SIDE */
+    NARROW = 8, /* a plane that is not worth a tile */
+    WIDEST = 16 /* bytes that a work-item moves at once */
 };
 
 static void begin(clt_lowering *l, const char *kernel, int64_t bytes, int rank, int64_t items) {
@@ -50,20 +47,13 @@ static void launch_elements(clt_lowering *l, const clt_tensor *x, const clt_tens
     if (n > 1) widen(c, n);
     for (int d = 0; d < c->rank; d++) count *= c->size[d];
     begin(l, "gpu_copy", n * bytes, c->rank, count);
-    clt_launch_tensor(l, x);
-    clt_launch_tensor(l, y);
-    clt_copy_launch(l, c);
+    clt_copy_launch(l, x, y, c);
     clt_launch_int(l, count);
 }
 
 static void launch_planes(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *c, int across) {
-    int64_t planes, inner = c->rank - 1, tiles = (c->size[inner] + SIDE - 1) / SIDE * ((c->size[across] + SIDE - 1) / SIDE);
-    clt_copy outer = clt_copy_planes(c, across, &planes);
-    begin(l, "gpu_copy_planes", (int64_t)clt_dtype_bytes(y->dtype), outer.rank, planes * tiles * ITEMS);
-    clt_launch_tensor(l, x);
-    clt_launch_tensor(l, y);
-    clt_copy_launch(l, &outer);
-    clt_launch_ints(l, (int64_t[]){c->size[inner], c->size[across], c->x_stride[inner], c->y_stride[across]}, 4, 4);
+    begin(l, "gpu_copy_planes", (int64_t)clt_dtype_bytes(y->dtype), c->rank - 2, clt_copy_tiles(c, across, SIDE) * ITEMS);
+    clt_copy_launch_planes(l, x, y, c, across);
 }
 
 static void copy(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *box) {
@@ -75,18 +65,11 @@ static void copy(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, cons
 
 static void fill(clt_lowering *l, const clt_tensor *y, float value) {
     int64_t bytes = clt_tensor_elements(y) * (int64_t)clt_dtype_bytes(y->dtype), width = WIDEST;
-    int32_t bits = 0;
     while (bytes % width) width /= 2;
-    if (y->dtype == CLT_F32) memcpy(&bits, &value, sizeof bits);
-    else {
-        uint16_t half = 0;
-        (y->dtype == CLT_F16 ? clt_f32_to_f16 : clt_f32_to_bf16)(&half, &value, 1);
-        bits = half << 16 | half;
-    }
     begin(l, "gpu_fill", width, 1, bytes / width);
     clt_launch_tensor(l, y);
     clt_launch_int(l, bytes / width);
-    clt_launch_int(l, bits);
+    clt_launch_int(l, clt_copy_bits(y->dtype, value));
 }
 
 static const clt_copier copier = {copy, fill};
