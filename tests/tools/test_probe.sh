@@ -89,7 +89,7 @@ shape="--model mlp:96 --sample 80 --batch 64"
 
 # shellcheck disable=SC2086
 {
-    expect 0 "Tuning mlp:96 64x80" tune --budget 20 $shape
+    expect 0 "Tuning mlp:96 64x80" tune --budget 1000 $shape # enough for all on any machine
     says "default us"
     says "known before"
     # Where one row alone fits there is nothing to tune.
@@ -101,7 +101,6 @@ shape="--model mlp:96 --sample 80 --batch 64"
         grep -q '"effort": "full"' "$file" || fail "no tuning result in $file"
         expect 0 "" backends $shape --op matmul
         says "measured"
-        expect 0 "" tune --budget 1000 $shape # what a busy machine had no time for
         expect 0 "" tune --json --budget 20 $shape
         json 'o["measured"] == 0 and o["known"] == len(o["problems"]) > 0'
         json 'all(p["nmse"] <= 1e-7 and p["best_us"] > 0 for p in o["problems"])'
