@@ -20,6 +20,7 @@ TRAIN = ""
 RUN = ""
 FOLDER = ""
 SKIPPED = 77
+MODEL = "convnet"
 WITHOUT_END = "100000"  # seconds: what waits for so long is told by end()
 # Gradients of SGD are not blown up by what rounding does to them, as Adam's are: runs stay comparable.
 SGD = ("--optimizer", "sgd", "--lr", 0.05, "--momentum", 0.9)
@@ -70,12 +71,12 @@ def report():
 
 
 def alone(*arguments, **environment):
-    end(begin([TRAIN, "convnet", "--data", "digits", "--seed", 1, *arguments, "--json", "-q"], **environment))
+    end(begin([TRAIN, MODEL, "--data", "digits", "--seed", 1, *arguments, "--json", "-q"], **environment))
     return report()
 
 
 def command(n, launcher, arguments):
-    return [RUN, "-n", n, *launcher, "--", TRAIN, "convnet", "--data", "digits", "--seed", 1, *arguments, "--json"]
+    return [RUN, "-n", n, *launcher, "--", TRAIN, MODEL, "--data", "digits", "--seed", 1, *arguments, "--json"]
 
 
 def together(n, *arguments, launcher=(), **environment):
@@ -309,7 +310,9 @@ def stop():
 
 
 def with_two_drivers():
-    """The environment in which PoCL and rusticl have a device each."""
+    """The environment in which PoCL and rusticl have a device each. rusticl takes 20 s for an epoch of the convnet: another model serves."""
+    global MODEL
+    MODEL = "mlp:64,32"
     own = {"RUSTICL_ENABLE": "llvmpipe"}
     listed = subprocess.run([TRAIN, "--list-devices"], stdout=subprocess.PIPE, text=True, env={**os.environ, **own}).stdout.lower()
     if "llvmpipe" not in listed or "pthread" not in listed and "portable" not in listed:
@@ -334,7 +337,7 @@ def balance():
 
 def threads(devices, *arguments, expect=0, **environment):
     """One process, and a thread for each device."""
-    end(begin([TRAIN, "convnet", "--data", "digits", "--seed", 1, "--devices", devices, *arguments, "--json"], **environment), expect)
+    end(begin([TRAIN, MODEL, "--data", "digits", "--seed", 1, "--devices", devices, *arguments, "--json"], **environment), expect)
     return report() if expect == 0 else None
 
 
@@ -351,7 +354,7 @@ def devices():
     with open(path("processes"), "rb") as one, open(path("threads"), "rb") as other:
         check(one.read() == other.read(), "other weights")
     alone("--epochs", 3, "--devices", "pthread", "--batch", 16)
-    process = begin([TRAIN, "convnet", "--data", "digits", "--seed", 1, "--devices", two, "--epochs", 4000, "--batch", 16, "--save", path("model")], **own)
+    process = begin([TRAIN, MODEL, "--data", "digits", "--seed", 1, "--devices", two, "--epochs", 4000, "--batch", 16, "--save", path("model")], **own)
     wait_for("epoch 2/", process)
     process.terminate()
     end(process, 128 + signal.SIGTERM)
