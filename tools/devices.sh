@@ -147,22 +147,20 @@ case ${1:--} in -*) usage ;; esac
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 : >"$folder/runs"
-# Work-groups are made before the optimizer runs: for each commit the second method does without, and compiles in half of the time.
-plain=POCL_EXTRA_BUILD_FLAGS=
-[ "$effort" != --brief ] || plain=POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 library=/usr/lib/oclgrind/liboclgrind-rt-icd.so
 if [ -f "$library" ]; then
     mkdir -p "$folder/oclgrind"
     echo "$library" >"$folder/oclgrind/oclgrind.icd"
-    add oclgrind 4 16 OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
+    add oclgrind 8 32 OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
 fi
 for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     name=$(basename "$icd" .icd)
     case $name in
     pocl)
-        add pocl-loopvec 8 8 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
-        # Others are cbs, where PoCL was built with it, and repl: one that is unknown is taken for auto, with a warning alone.
-        add pocl-workitemloops 8 16 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops "$plain"
+        add pocl-loopvec 16 16 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
+        # By the same loops, and vectorized less. Others are cbs, where PoCL was built with it, and repl: one that is unknown is taken for
+        # auto, with a warning alone.
+        [ "$effort" = --brief ] || add pocl-workitemloops 1 1 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
         ;;
     rusticl) add rusticl 1 16 OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
     mesa) ;; # clover has no device that is not rusticl's too
