@@ -258,7 +258,11 @@ unset CLTRAIN_KERNEL_FOLDER
 
 # ---- told to stop: what was found by then is told and written ----
 
-interrupt 5 --full --json "$folder/stopped.json" --html "$folder/stopped.html"
+# Later where a busy machine has found nothing by then.
+for seconds in 5 20 60; do
+    interrupt $seconds --full --json "$folder/stopped.json" --html "$folder/stopped.html"
+    grep -q ': [1-9][0-9]* passed' "$out" && break
+done
 says "stopped before the end"
 grep -q "Stopped before the end" "$folder/stopped.html" || fail "the page does not say that it was stopped"
 if [ -n "$python" ]; then
