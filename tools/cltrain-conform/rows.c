@@ -88,9 +88,9 @@ static bool left_out(const conform *c, const test_case *one, const row_choice *r
 bool row_runs(const conform *c, const test_case *one, const row_choice *r) {
     if (c->only_row && strcmp(c->only_row, r->name) != 0) return false;
     bool always = strcmp(r->name, "default") == 0;
-    if (one->handed || strcmp(one->op, "resume") == 0) return always;
     if (strcmp(one->op, "ranks") == 0 && !c->options->full && !c->only_row) return always; /* all is built once a rank */
     if (left_out(c, one, r)) return false;
+    if (one->handed || strcmp(one->op, "resume") == 0) return always;
     if (r->class_ && !c->options->full && !c->only_row && !one->classes) return false;
     if (one->operation || strcmp(one->op, "network") == 0) return true;
     return always || strcmp(r->name, "reference") == 0 || ((one->compared || one->classes) && r->class_);

@@ -210,9 +210,7 @@ void cases_train(case_list *list) {
         test_case *c = case_add_run(list, "train", models[i].name, run_train);
         c->context = &models[i];
         c->compared = c->classes = true;
-        c = case_add_run(list, "resume", models[i].name, run_resume);
-        c->context = &models[i];
-        c->large = i > 0;
+        case_add_run(list, "resume", models[i].name, run_resume)->context = &models[i];
         c = case_add_run(list, "handover", models[i].name, run_handover);
         c->context = &models[i];
         c->handed = true;
