@@ -10,7 +10,7 @@
         goto done;                                           \
     }
 
-enum { WINDOW = 32, BATCH = 32, EPOCHS = 30, MADE_UP = 2000, MOST = 1 << 20 };
+enum { WINDOW = 32, BATCH = 32, EPOCHS = 30, MADE_UP = 800, MOST = 1 << 20 };
 
 /* Two waves and a trend. */
 static int64_t make_up(float *values) {
