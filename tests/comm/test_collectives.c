@@ -176,7 +176,7 @@ static void all_reduces(clt_comm *comm, void *argument) {
     const size_t counts[] = {0, 1, 2, n - 1, n, n + 1, 37, 1000, 4097, 40001, 300007};
     for (size_t i = 0; i < CLT_COUNT_OF(counts); i++)
         for (int dtype = CLT_F32; dtype <= CLT_I64; dtype++)
-            if (counts[i] < 100000 || dtype == CLT_F32) check_all_reduce(comm, counts[i], (clt_dtype)dtype, CLT_REDUCE_SUM);
+            check_all_reduce(comm, counts[i], (clt_dtype)dtype, CLT_REDUCE_SUM);
     for (int dtype = CLT_F32; dtype <= CLT_I64; dtype++)
         for (size_t i = 0; i < 3; i++) {
             check_all_reduce(comm, (size_t[]){3, 5000, 70001}[i], (clt_dtype)dtype, CLT_REDUCE_MAX);
