@@ -534,7 +534,7 @@ const scenario scenarios[] = {
     {"lora", .run = run_lora},
     {"predictor", .run = run_predictor},
     {"profile", .timed = true, .run = run_profile},
-    {"limits", .slow = true, .timed = true, .run = run_limits},
+    {"limits", .dear = true, .slow = true, .timed = true, .run = run_limits},
     {"checks", .run = run_checks},
     {"problem", .timed = true, .run = run_problem},
     {"tune", .tries = true, .slow = true, .cold = true, .timed = true, .run = run_tune},

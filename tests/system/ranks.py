@@ -1,6 +1,6 @@
 """Whole runs of cltrain-train by several processes, started by cltrain-run.
 
-    ranks.py CLTRAIN_TRAIN CLTRAIN_RUN CASE
+    ranks.py CLTRAIN_TRAIN CLTRAIN_RUN CASE [MODEL]
 
 Exit status 77: what the case needs is not on this machine.
 """
@@ -20,7 +20,7 @@ TRAIN = ""
 RUN = ""
 FOLDER = ""
 SKIPPED = 77
-MODEL = "convnet"
+MODEL = ""
 WITHOUT_END = "100000"  # seconds: what waits for so long is told by end()
 # Gradients of SGD are not blown up by what rounding does to them, as Adam's are: runs stay comparable.
 SGD = ("--optimizer", "sgd", "--lr", 0.05, "--momentum", 0.9)
@@ -310,9 +310,7 @@ def stop():
 
 
 def with_two_drivers():
-    """The environment in which PoCL and rusticl have a device each. rusticl takes 20 s for an epoch of the convnet: another model serves."""
-    global MODEL
-    MODEL = "mlp:64,32"
+    """The environment in which PoCL and rusticl have a device each."""
     own = {"RUSTICL_ENABLE": "llvmpipe"}
     listed = subprocess.run([TRAIN, "--list-devices"], stdout=subprocess.PIPE, text=True, env={**os.environ, **own}).stdout.lower()
     if "llvmpipe" not in listed or "pthread" not in listed and "portable" not in listed:
@@ -481,8 +479,9 @@ def deaths():
 
 
 def main():
-    global TRAIN, RUN, FOLDER
+    global TRAIN, RUN, MODEL, FOLDER
     TRAIN, RUN = map(os.path.abspath, sys.argv[1:3])
+    MODEL = sys.argv[4] if len(sys.argv) > 4 else "convnet"
     case = globals()[sys.argv[3].replace("-", "_")]
     FOLDER = tempfile.mkdtemp(prefix="cltrain-ranks-")
     try:

@@ -10,7 +10,7 @@ name=signals
 # interrupt SIGNAL CODE
 interrupt() {
     rm -f "$folder/stopped" "$err" # an older file must not look like this run's
-    "$program" mlp --data digits --epochs 1000000 --save "$folder/stopped" --json >"$out" 2>"$err" &
+    "$program" mlp:16 --data digits --epochs 1000000 --save "$folder/stopped" --json >"$out" 2>"$err" &
     child=$!
     waited=0
     while ! grep -qs "^epoch 1/" "$err" && [ $waited -lt 600 ]; do
@@ -31,11 +31,11 @@ interrupt TERM 143
 case $(awk '/^SigIgn/ { print $2 }' /proc/$$/status 2>/dev/null) in
 *[02468ace]) interrupt HUP 129 ;;
 esac
-expect 0 "Resumed" mlp --data digits --epochs 0 --resume "$folder/stopped"
+expect 0 "Resumed" mlp:16 --data digits --epochs 0 --resume "$folder/stopped"
 # Whatever handlers the driver has set meanwhile.
 (
     trap '' HUP
-    "$program" mlp --data digits --epochs 200 >"$out" 2>"$err" </dev/null &
+    "$program" mlp:16 --data digits --epochs 200 >"$out" 2>"$err" </dev/null &
     await grep -q "^First step" "$err" || fail "no first step"
     kill -s HUP $!
     wait $! || fail "SIGHUP that is ignored ends the run: $?"
