@@ -11,9 +11,8 @@
  *
  * In the environment: SHIM_DRIVER, the real driver's library (libpocl.so.2); and for programs that do not know of the
  * shim: SHIM_NTH, SHIM_FOREVER=1, SHIM_ONLY=clName as in shim.h, SHIM_REPORT=FILE, which gets the counts at exit;
- * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded. SHIM_DROP=repeats, or N: launches of
- * a kernel that was launched since somebody last waited, or one in N of these at random, are not done and said to be. SHIM_DEED, what the call
- * does rather than fail:
+ * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded. SHIM_DROP=repeats, or N: all launches
+ * of a kernel but its first, or all of these but one in N at random, are not done and said to be. SHIM_DEED, what the call does rather than fail:
  *     exit, crash, hang
  *     null                 it says that all is well, and makes nothing; of what is enqueued no event
  *     later                the launch is taken, and its event alone tells that it failed
@@ -278,8 +277,6 @@ MAKE(cl_mem, clCreateSubBuffer, MEMORY, CL_OUT_OF_RESOURCES, CL_MISALIGNED_SUB_B
 MAKE(cl_program, clCreateProgramWithSource, PROGRAM, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
      (cl_context c, cl_uint n, const char **texts, const size_t *lengths, cl_int *errcode),
      (c, n, texts, lengths, errcode))
-MAKE(cl_kernel, clCreateKernel, KERNEL, CL_OUT_OF_RESOURCES, CL_INVALID_PROGRAM_EXECUTABLE,
-     (cl_program p, const char *name, cl_int *errcode), (p, name, errcode))
 
 static cl_program CL_API_CALL shim_clCreateProgramWithBinary(cl_context c, cl_uint n, const cl_device_id *ids,
                                                              const size_t *lengths, const unsigned char **binaries,
@@ -309,33 +306,51 @@ CALL(clBuildProgram, CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_RESOURCES,
 CALL(clSetKernelArg, CL_OUT_OF_RESOURCES, CL_INVALID_ARG_VALUE,
      (cl_kernel k, cl_uint i, size_t bytes, const void *value), (k, i, bytes, value))
 
+DONE(clFinish, CL_OUT_OF_RESOURCES, CL_INVALID_COMMAND_QUEUE, (cl_command_queue q), (q))
 DONE(clFlush, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, (cl_command_queue q), (q))
 DONE(clWaitForEvents, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_OUT_OF_RESOURCES,
      (cl_uint n, const cl_event *events), (n, events))
 
 /* ---- launches that are dropped ---- */
 
-enum { MOST_LAUNCHED = 64 };
-static cl_kernel launched[MOST_LAUNCHED]; /* since somebody waited */
+enum { MOST_LAUNCHED = 1024 };
+static cl_kernel launched[MOST_LAUNCHED]; /* once or more */
 static int n_launched;
 static unsigned long long draws = 1; /* Knuth's linear congruential generator: no rhythm that callers could share */
 
-static void somebody_waits(void) {
+static int find_launched(cl_kernel kernel) {
+    int i = 0;
+    while (i < n_launched && launched[i] != kernel) i++;
+    return i;
+}
+
+/* A kernel that is where another one was. */
+static cl_kernel CL_API_CALL shim_clCreateKernel(cl_program p, const char *name, cl_int *errcode) {
+    cl_int error = strike("clCreateKernel", CL_OUT_OF_RESOURCES, CL_INVALID_PROGRAM_EXECUTABLE);
+    if (error) {
+        if (errcode) *errcode = without_object(error);
+        return NULL;
+    }
+    cl_kernel made = real.clCreateKernel(p, name, errcode);
+    if (!made) return NULL;
+    count(KERNEL, 1);
     pthread_mutex_lock(&mutex);
-    n_launched = 0;
+    int i = find_launched(made);
+    if (i < n_launched) launched[i] = launched[--n_launched];
     pthread_mutex_unlock(&mutex);
+    return made;
 }
 
 static bool is_dropped(cl_kernel kernel) {
     const char *drop = getenv("SHIM_DROP");
     if (!drop || !*drop) return false;
-    int every = atoi(drop), i = 0;
+    int kept = atoi(drop);
     pthread_mutex_lock(&mutex);
-    while (i < n_launched && launched[i] != kernel) i++;
+    int i = find_launched(kernel);
     bool dropped = i < n_launched;
-    if (dropped && every > 0) {
+    if (dropped && kept > 0) {
         draws = draws * 6364136223846793005u + 1442695040888963407u;
-        dropped = (draws >> 33) % (unsigned)every == 0;
+        dropped = (draws >> 33) % (unsigned)kept != 0;
     }
     if (i == n_launched && n_launched < MOST_LAUNCHED) launched[n_launched++] = kernel;
     pthread_mutex_unlock(&mutex);
@@ -360,12 +375,6 @@ static cl_int CL_API_CALL shim_clEnqueueNDRangeKernel(cl_command_queue q, cl_ker
     else error = real.clEnqueueNDRangeKernel(q, k, dims, offset, global, local, n, wait, event);
     if (event && error == CL_SUCCESS) count(EVENT, 1);
     return error;
-}
-
-static cl_int CL_API_CALL shim_clFinish(cl_command_queue q) {
-    cl_int error = strike("clFinish", CL_OUT_OF_RESOURCES, CL_INVALID_COMMAND_QUEUE), done = real.clFinish(q);
-    somebody_waits();
-    return error ? error : done;
 }
 
 ENQUEUE(clEnqueueReadBuffer, CL_OUT_OF_RESOURCES, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
