@@ -37,8 +37,22 @@ static void fill(void *data, size_t count, clt_dtype dtype, int rank) {
     }
 }
 
-static void *filled(size_t count, clt_dtype dtype, int rank) {
+/* Made once, before there are ranks, which each would make those of all: values, and sums over the first ranks. */
+enum { MOST_KNOWN = 300007, RANKS_KNOWN = 8 };
+static void *known_values[CLT_I64 + 1][RANKS_KNOWN], *known_sums[CLT_I64 + 1][RANKS_KNOWN + 1];
+
+/* From malloc; NULL where not so much is known. */
+static void *copy_of(const void *known, size_t count, clt_dtype dtype) {
+    if (!known || count > MOST_KNOWN) return NULL;
     void *data = malloc(count * clt_dtype_bytes(dtype) + 1);
+    CHECK(data);
+    return memcpy(data, known, count * clt_dtype_bytes(dtype));
+}
+
+static void *filled(size_t count, clt_dtype dtype, int rank) {
+    void *data = rank < RANKS_KNOWN ? copy_of(known_values[dtype][rank], count, dtype) : NULL;
+    if (data) return data;
+    data = malloc(count * clt_dtype_bytes(dtype) + 1);
     CHECK(data);
     fill(data, count, dtype, rank);
     return data;
@@ -46,7 +60,9 @@ static void *filled(size_t count, clt_dtype dtype, int rank) {
 
 /* The result in the order of ranks. */
 static void *wanted_of(size_t count, clt_dtype dtype, clt_reduction reduction, int n) {
-    void *wanted = malloc(count * clt_dtype_bytes(dtype) + 1), *pieces[16];
+    void *wanted = n <= RANKS_KNOWN && reduction == CLT_REDUCE_SUM ? copy_of(known_sums[dtype][n], count, dtype) : NULL, *pieces[16];
+    if (wanted) return wanted;
+    wanted = malloc(count * clt_dtype_bytes(dtype) + 1);
     CHECK(wanted);
     for (int r = 0; r < n; r++) pieces[r] = filled(count, dtype, r);
     clt_reduce_many(wanted, (const void *const *)pieces, n, count, dtype, reduction);
@@ -403,6 +419,24 @@ static void test_gloo(void **state) {
 }
 
 #ifndef CLT_TEST_BODIES_ONLY
+static int make_known(void **state) {
+    (void)state;
+    for (int dtype = CLT_F32; dtype <= CLT_I64; dtype++) {
+        for (int r = 0; r < RANKS_KNOWN; r++) known_values[dtype][r] = filled(MOST_KNOWN, (clt_dtype)dtype, r);
+        for (int n = 1; n <= RANKS_KNOWN; n++) known_sums[dtype][n] = wanted_of(MOST_KNOWN, (clt_dtype)dtype, CLT_REDUCE_SUM, n);
+    }
+    return 0;
+}
+
+static int free_known(void **state) {
+    (void)state;
+    for (int dtype = CLT_F32; dtype <= CLT_I64; dtype++) {
+        for (int r = 0; r < RANKS_KNOWN; r++) free(known_values[dtype][r]);
+        for (int n = 1; n <= RANKS_KNOWN; n++) free(known_sums[dtype][n]);
+    }
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chosen),  cmocka_unit_test(test_encrypted), cmocka_unit_test(test_ring),
@@ -413,6 +447,6 @@ int main(void) {
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_gloo),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_known, free_known);
 }
 #endif
