@@ -4,16 +4,29 @@
 
 #include "runtime/device/cl.h"
 
-static const char definition[] = "kernel void ";
+static bool is_word(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
 
-/* If a kernel's definition begins at this line: its name's length. Names that a macro makes are not told. */
-static size_t name_length(const char *line) {
-    if (strncmp(line, definition, sizeof definition - 1)) return 0;
-    const char *name = line + sizeof definition - 1;
-    if (!islower((unsigned char)*name)) return 0;
-    size_t length = 0;
-    while (isalnum((unsigned char)name[length]) || name[length] == '_') length++;
-    return name[length] == '(' ? length : 0;
+static bool skip(const char **at, const char *text) {
+    size_t length = strlen(text);
+    if (strncmp(*at, text, length)) return false;
+    *at += length;
+    return true;
+}
+
+/* If a kernel's definition begins at this line, "kernel void name(" or "kernel ATTRIBUTE void name(": its name, whose length is
+ * *length; else NULL. Names that a macro makes are not told. */
+static const char *name_of(const char *line, size_t *length) {
+    if (!skip(&line, "kernel ")) return NULL;
+    if (isupper((unsigned char)*line)) {
+        while (is_word(*line)) line++;
+        if (!skip(&line, " ")) return NULL;
+    }
+    if (!skip(&line, "void ") || !islower((unsigned char)*line)) return NULL;
+    *length = 0;
+    while (is_word(line[*length])) ++*length;
+    return line[*length] == '(' ? line : NULL;
 }
 
 /* Behind the brace that closes the first one; the end of the text if none does. */
@@ -36,10 +49,11 @@ static bool wants(const clt_wanted *wanted, int n, int module, const char *name,
 void clt_module_cut(const char *text, const clt_wanted *wanted, int n, int module, clt_text *out) {
     const char *kept = text;
     for (const char *line = text; *line;) {
-        size_t length = name_length(line);
+        size_t length;
+        const char *name = name_of(line, &length);
         const char *next = strchr(line, '\n');
         next = next ? next + 1 : line + strlen(line);
-        if (length && !wants(wanted, n, module, line + sizeof definition - 1, length)) {
+        if (name && !wants(wanted, n, module, name, length)) {
             clt_text_add_bytes(out, kept, (size_t)(line - kept));
             kept = next = end_of_definition(line);
         }

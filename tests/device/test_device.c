@@ -216,7 +216,9 @@ static void kernels_that_nobody_wants(void **state) {
     static const char text[] = "static float twice(float x) { return 2 * x; }\n"
                                "kernel void first_of_three(global float *x) { x[0] = twice(x[0]); }\n"
                                "kernel void broken_of_three(global float *x) {\n    { x[0] = no_such_thing; }\n}\n"
-                               "kernel void last_of_three(global float *x) { x[0] += 1; }\n";
+                               "#define IN_GROUPS_OF_ONE __attribute__((reqd_work_group_size(1, 1, 1)))\n"
+                               "kernel IN_GROUPS_OF_ONE void broken_too(global float *x) { x[0] = no_such_thing; }\n"
+                               "kernel IN_GROUPS_OF_ONE void last_of_three(global float *x) { x[0] += 1; }\n";
     clt_module module = {.text = text, .label = "three.cl", .separable = true}, whole = {.text = text, .label = "three.cl"};
     const clt_wanted first[] = {{0, "first_of_three"}, {0, "first_of_three"}};
     const clt_wanted both[] = {{0, "last_of_three"}, {0, "first_of_three"}};

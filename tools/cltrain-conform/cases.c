@@ -148,8 +148,8 @@ bool cases_make(case_list *list) {
     cases_blocks(list);
     cases_pool(list);
     cases_norm(list);
-    for (int i = first; i < list->n; i++) list->items[i].classes = true;
     cases_reduce(list);
+    for (int i = first; i < list->n; i++) list->items[i].classes = true;
     cases_shape(list);
     cases_attention(list);
     cases_embedding(list);

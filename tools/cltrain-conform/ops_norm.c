@@ -269,7 +269,9 @@ void cases_norm(case_list *list) {
     add_layer_norm(list, false, "dims-2", (clt_shape)SHAPE(2, 3, 4, 5), 2);
     add_layer_norm(list, false, "", (clt_shape)SHAPE(131, 37), 1); /* 4096 elements of an item */
     add_layer_norm(list, true, "", (clt_shape)SHAPE(451, 37), 1);  /* 442 rows of a chunk */
+    add_layer_norm(list, false, "fours", (clt_shape)SHAPE(6, 260), 1); /* read four at once by GPU-class devices */
     add_layer_norm(list, true, "", (clt_shape)SHAPE(3, 1031), 1);
+    add_layer_norm(list, true, "", (clt_shape)SHAPE(2, 4096), 1);
     add_layer_norm(list, true, "", (clt_shape)SHAPE(131, 3), 1);
     add_layer_norm(list, true, "", (clt_shape)SHAPE(1, 2), 1);
     add_layer_norm(list, false, "", (clt_shape)SHAPE(2, 3, 9), 1);

@@ -523,6 +523,9 @@ void cases_reduce(case_list *list) {
     add_softmax(list, true, "columns", (clt_shape)SHAPE(13, 5), 0);
     add_softmax(list, true, "one", (clt_shape)SHAPE(3, 1), 1);
     add_softmax(list, true, "long", (clt_shape)SHAPE(3, 1031), 1);
+    add_softmax(list, false, "fours", (clt_shape)SHAPE(6, 260), 1); /* GPU-class devices read four at once, and keep a row of up to 4096 */
+    add_softmax(list, true, "fours", (clt_shape)SHAPE(5, 1028), 1);
+    add_softmax(list, true, "longest", (clt_shape)SHAPE(2, 4096), 1);
     add_softmax(list, true, "many", (clt_shape)SHAPE(517, 3), 1);
     /* More rounds than a work-item may make (see cl/prelude.cl); 524288 elements of a group. */
     add_softmax(list, true, "far", (clt_shape)SHAPE(66001, 2), 0);
@@ -540,8 +543,10 @@ void cases_reduce(case_list *list) {
     add_cross_entropy(list, false, 4, 1);
     add_cross_entropy(list, false, 1, 7);
     add_cross_entropy(list, false, 523, 5);
+    add_cross_entropy(list, false, 6, 260);
     add_cross_entropy(list, true, 1, 1);
     add_cross_entropy(list, true, 3, 1031);
+    add_cross_entropy(list, true, 2, 4096);
     add_cross_entropy(list, true, 517, 2);
     add_cross_entropy(list, true, 2, 1450001); /* more rounds than a work-item may make */
     add_offset(list, false, "large", 5, 7, 95);

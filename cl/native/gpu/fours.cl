@@ -19,3 +19,14 @@
 #define gpu_store_four_f32(p, i, x) (*(global float4 *)((p) + (i)) = (x))
 #define gpu_store_four_f16(p, i, x) vstorea_half4_rte(x, 0, (p) + (i))
 #define gpu_store_four_bf16(p, i, x) (*(global ushort4 *)((p) + (i)) = clt_to_bf16_4(x))
+
+/* What a work-item takes at once, where GPU_VECTOR is 4 or 1. */
+#if GPU_VECTOR == 4
+#define GPU_PART                float4
+#define GPU_LOAD_PART(p, i)     GPU_LOAD_FOUR(p, i)
+#define GPU_STORE_PART(p, i, x) GPU_STORE_FOUR(p, i, x)
+#else
+#define GPU_PART                float
+#define GPU_LOAD_PART(p, i)     CLT_LOAD(p, i)
+#define GPU_STORE_PART(p, i, x) GPU_STORE(p, i, x)
+#endif

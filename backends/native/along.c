@@ -1,0 +1,25 @@
+#include "backends/native/along.h"
+
+bool clt_softmax_is_log(const clt_tensor *node) {
+    return node->op == &clt_op_log_softmax || node->op == &clt_op_log_softmax_grad;
+}
+
+/* 0: what is behind the axis is more than one element. */
+static int64_t softmax_length(const clt_tensor *node) {
+    int axis = ((const clt_softmax_attributes *)node->attributes)->axis;
+    int64_t inner = 1;
+    for (int d = axis + 1; d < node->shape.rank; d++) inner *= node->shape.dims[d];
+    return node->shape.rank > 0 && inner == 1 ? node->shape.dims[axis] : 0;
+}
+
+static int64_t length_of(const clt_tensor *node) {
+    if (node->op == &clt_op_layer_norm || node->op == &clt_op_layer_norm_grad_input) return clt_layer_norm_length(node);
+    if (node->op == &clt_op_cross_entropy || node->op == &clt_op_cross_entropy_grad) return node->inputs[0]->shape.dims[1];
+    return softmax_length(node);
+}
+
+bool clt_rows_of(const clt_tensor *node, clt_rows *rows) {
+    rows->n = length_of(node);
+    rows->count = rows->n ? clt_tensor_elements(node->inputs[0]) / rows->n : 0;
+    return rows->n > 0;
+}

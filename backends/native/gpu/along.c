@@ -1,0 +1,86 @@
+/* What goes along contiguous rows (cl/native/gpu/along.cl): softmax, cross-entropy and layer normalization with their gradients. */
+#include "backends/native/along.h"
+#include "backends/native/gpu/gpu.h"
+#include "runtime/device/kernel_source.h"
+
+enum {
+    GROUP = 64,
+    LEAST_LANES = 16, /* of a row: neighbours read neighbours */
+    MOST_LANES = 256,
+    EASY = 4,         /* loads of a lane, before a row gets more of them */
+    MOST_KEPT = 16,   /* elements of a lane, of one tensor: registers */
+    LEAST = 8         /* elements of a row */
+};
+
+/* How a row is cut. */
+typedef struct cut {
+    int lanes, vector, loads, items;
+    int64_t groups;
+} cut;
+
+static cut cut_of(const clt_rows *rows) {
+    cut c = {.lanes = LEAST_LANES, .vector = rows->n % 4 == 0 ? 4 : 1, .loads = 1};
+    while (c.lanes < MOST_LANES && c.lanes * c.vector * EASY < rows->n) c.lanes *= 2;
+    while (c.loads * c.vector <= MOST_KEPT && c.lanes * c.vector * c.loads < rows->n) c.loads *= 2;
+    c.items = CLT_MAX(GROUP, c.lanes);
+    c.groups = (rows->count * c.lanes + c.items - 1) / c.items;
+    return c;
+}
+
+static bool supports(const clt_candidate *c) {
+    const clt_device_info *info = clt_device_get_info(c->device);
+    clt_rows rows;
+    if (!clt_gpu_fits(c->device) || !clt_rows_of(c->node, &rows) || rows.n < LEAST) return false;
+    cut x = cut_of(&rows);
+    return x.loads * x.vector <= MOST_KEPT && info->max_work_group_size >= (size_t)x.items && info->local_memory_bytes >= sizeof(float) * (uint64_t)x.items &&
+           x.groups * x.items <= INT32_MAX;
+}
+
+static void begin(clt_lowering *l, const clt_tensor *node, int n_inputs, const clt_tensor *result) {
+    static const char path[] = "native/gpu/along.cl";
+    clt_rows rows;
+    clt_text text = {0};
+    clt_rows_of(node, &rows);
+    cut c = cut_of(&rows);
+    clt_text_add(&text, "#define CLT_STORAGE %s\n%s", clt_dtype_name(node->inputs[0]->dtype), clt_kernel_source_find(l->device, CLT_PRELUDE));
+    clt_gpu_group_text(&text, l->device, c.items);
+    clt_text_add(&text, "#define GPU_LANES %d\n#define GPU_VECTOR %d\n#define GPU_LOADS %d\n%s%s", c.lanes, c.vector, c.loads,
+                 clt_kernel_source_find(l->device, "native/gpu/fours.cl"), clt_kernel_source_find(l->device, path));
+    if (text.status < 0) clt_lower_fail(l, text.status);
+    else clt_launch_begin_module(l, &(clt_module){.text = text.data, .isolated = true, .label = path, .separable = true}, l->row->data, c.groups * c.items, c.items);
+    clt_text_free(&text);
+    clt_launch_fix_group(l, c.items);
+    for (int i = 0; i < n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    clt_launch_tensor(l, result);
+    clt_launch_ints(l, (int64_t[]){rows.count, rows.n}, 2, 2);
+}
+
+static void lower(clt_lowering *l, const clt_tensor *node) {
+    begin(l, node, node->n_inputs, node);
+}
+
+static void lower_softmax(clt_lowering *l, const clt_tensor *node) {
+    lower(l, node);
+    clt_launch_int(l, clt_softmax_is_log(node));
+}
+
+/* The statistics; y is made of them by its form. The gradients of weight and bias are sums down columns. */
+static void lower_layer_norm(clt_lowering *l, const clt_tensor *node) {
+    begin(l, node, 1, node->outputs[0]);
+    clt_launch_float(l, ((const clt_layer_norm_attributes *)node->attributes)->eps);
+}
+
+/* The data is the kernel's name. */
+#define ALONG_ROW(op_suffix, kernel, function) \
+    {CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .data = kernel, .requires = 1u << CLT_CAP_GROUPS, .supports = supports, .lower = function}
+const clt_backend_row clt_gpu_along_rows[] = {
+    ALONG_ROW(softmax, "gpu_softmax", lower_softmax),
+    ALONG_ROW(softmax_grad, "gpu_softmax_grad", lower_softmax),
+    ALONG_ROW(log_softmax, "gpu_softmax", lower_softmax),
+    ALONG_ROW(log_softmax_grad, "gpu_softmax_grad", lower_softmax),
+    ALONG_ROW(cross_entropy, "gpu_cross_entropy", lower),
+    ALONG_ROW(cross_entropy_grad, "gpu_cross_entropy_grad", lower),
+    ALONG_ROW(layer_norm, "gpu_layer_norm_stats", lower_layer_norm),
+    ALONG_ROW(layer_norm_grad_input, "gpu_layer_norm_grad_input", lower),
+    {0},
+};
