@@ -124,6 +124,14 @@ def installed_pocl():
     return path, share.resolve(), tools
 
 
+def processor():
+    """What the library's file is called that PoCL takes on this machine; another one works as well, and is not made smaller."""
+    flags = re.search(r"^flags\s*:(.*)", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
+    flags = flags[1].split() if flags else []
+    known = {"avx512f": "-avx512.bc", "avx2": "-avx2.bc", "avx": "-avx.bc", "sse2": "-sse2.bc"}
+    return next((known[flag] for flag in known if flag in flags), ".bc")
+
+
 def make(folder, driver, share, tools, words, declarations):
     lib = folder / "pocl/lib/arch"
     link(lib / driver.name, driver)
@@ -134,7 +142,11 @@ def make(folder, driver, share, tools, words, declarations):
         else:
             link(folder / "pocl/share/pocl/include" / path.name, path)
     for path in share.glob("*.bc"):
-        write(folder / "pocl/share/pocl" / path.name, library(path, words, tools))
+        made = folder / "pocl/share/pocl" / path.name
+        if path.name.endswith(processor()):
+            write(made, library(path, words, tools))
+        else:
+            link(made, path)
     write(folder / "bin/ld", LD.encode(), 0o755)
     write(folder / "vendors/pocl.icd", f"{(lib / driver.name).absolute()}\n".encode())
 
