@@ -274,6 +274,17 @@ static bool parse(int argc, char **argv) {
     return argc >= 2;
 }
 
+/* Behind the shim is the PoCL of OCL_ICD_VENDORS, where that is a folder; else the one that is installed. */
+static void choose_driver(void) {
+    char path[512], driver[400];
+    const char *vendors = getenv("OCL_ICD_VENDORS");
+    snprintf(path, sizeof path, "%s/pocl.icd", vendors ? vendors : "");
+    FILE *file = vendors ? fopen(path, "r") : NULL;
+    if (!file) return;
+    if (fscanf(file, "%399s", driver) == 1) setenv("SHIM_DRIVER", driver, 0);
+    fclose(file);
+}
+
 /* The loader shows the shim alone. */
 static bool show_shim(const char *path) {
     char vendors[480], icd[512];
@@ -287,6 +298,7 @@ static bool show_shim(const char *path) {
     if (!file) return perror(icd), false;
     fprintf(file, "%s\n", path);
     fclose(file);
+    choose_driver();
     setenv("OCL_ICD_VENDORS", vendors, 1);
     setenv("CLTRAIN_TUNE", "off", 1);
     setenv("CLTRAIN_PROGRAM_CACHE", "on", 1);
