@@ -164,7 +164,9 @@ static cl_icd_dispatch real; /* the driver's own functions */
     }
 
 #define MAKE(type, name, kind, code, other, parameters, arguments) \
-    static type CL_API_CALL shim_##name parameters {               \
+    MAKE_AS(shim_##name, type, name, kind, code, other, parameters, arguments)
+#define MAKE_AS(function, type, name, kind, code, other, parameters, arguments) \
+    static type CL_API_CALL function parameters {                  \
         cl_int error_ = strike(#name, code, other);                \
         if (error_) {                                              \
             if (errcode) *errcode = without_object(error_);        \
@@ -324,16 +326,12 @@ static int find_launched(cl_kernel kernel) {
     return i;
 }
 
-/* A kernel that is where another one was. */
+MAKE_AS(make_kernel, cl_kernel, clCreateKernel, KERNEL, CL_OUT_OF_RESOURCES, CL_INVALID_PROGRAM_EXECUTABLE,
+        (cl_program p, const char *name, cl_int *errcode), (p, name, errcode))
+
+/* It may be where another one was. */
 static cl_kernel CL_API_CALL shim_clCreateKernel(cl_program p, const char *name, cl_int *errcode) {
-    cl_int error = strike("clCreateKernel", CL_OUT_OF_RESOURCES, CL_INVALID_PROGRAM_EXECUTABLE);
-    if (error) {
-        if (errcode) *errcode = without_object(error);
-        return NULL;
-    }
-    cl_kernel made = real.clCreateKernel(p, name, errcode);
-    if (!made) return NULL;
-    count(KERNEL, 1);
+    cl_kernel made = make_kernel(p, name, errcode);
     pthread_mutex_lock(&mutex);
     int i = find_launched(made);
     if (i < n_launched) launched[i] = launched[--n_launched];
