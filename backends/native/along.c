@@ -1,7 +1,11 @@
 #include "backends/native/along.h"
 
-bool clt_softmax_is_log(const clt_tensor *node) {
+static bool is_log_softmax(const clt_tensor *node) {
     return node->op == &clt_op_log_softmax || node->op == &clt_op_log_softmax_grad;
+}
+
+static bool is_softmax(const clt_tensor *node) {
+    return is_log_softmax(node) || node->op == &clt_op_softmax || node->op == &clt_op_softmax_grad;
 }
 
 /* 0: what is behind the axis is more than one element. */
@@ -22,4 +26,11 @@ bool clt_rows_of(const clt_tensor *node, clt_rows *rows) {
     rows->n = length_of(node);
     rows->count = rows->n ? clt_tensor_elements(node->inputs[0]) / rows->n : 0;
     return rows->n > 0;
+}
+
+void clt_lower_along(clt_lowering *l, const clt_tensor *node, clt_begin_along *begin) {
+    bool statistics = node->op == &clt_op_layer_norm;
+    begin(l, node, statistics ? 1 : node->n_inputs, statistics ? node->outputs[0] : node);
+    if (statistics) clt_launch_float(l, ((const clt_layer_norm_attributes *)node->attributes)->eps);
+    if (is_softmax(node)) clt_launch_int(l, is_log_softmax(node));
 }

@@ -14,7 +14,9 @@ typedef struct clt_rows {
 /* The rows of such a node. False: elements of a row are apart. */
 bool clt_rows_of(const clt_tensor *node, clt_rows *rows);
 
-/* Of a softmax or its gradient: whether it is the log form. */
-bool clt_softmax_is_log(const clt_tensor *node);
+/* Lowers such a node to a kernel of its first n inputs, the result, what `begin` adds, and the op's own arguments: whether a softmax is the log form, or
+ * eps. Of layer normalization that is the statistics, of which its form makes y; the gradients of weight and bias are sums down columns. */
+typedef void clt_begin_along(clt_lowering *l, const clt_tensor *node, int n_inputs, const clt_tensor *result);
+void clt_lower_along(clt_lowering *l, const clt_tensor *node, clt_begin_along *begin);
 
 #endif

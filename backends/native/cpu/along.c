@@ -19,43 +19,32 @@ static bool supports(const clt_candidate *c) {
     return clt_cpu_fits(c->device) && clt_rows_of(c->node, &rows) && rows.n >= width && clt_cpu_divide_up(rows.n, width) * PASSES <= ROUNDS;
 }
 
-static void begin(clt_lowering *l, const char *kernel, const clt_tensor *node, int n_inputs, const clt_tensor *result) {
+static void begin(clt_lowering *l, const clt_tensor *node, int n_inputs, const clt_tensor *result) {
     clt_rows rows;
     clt_rows_of(node, &rows);
     int64_t each = each_of(&rows);
-    clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = node->inputs[0]->dtype}, path, kernel, clt_cpu_divide_up(rows.count, each));
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.storage = node->inputs[0]->dtype}, path, l->row->data, clt_cpu_divide_up(rows.count, each));
     for (int i = 0; i < n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_tensor(l, result);
     clt_launch_ints(l, (int64_t[]){rows.count, rows.n}, 2, 2);
     clt_launch_int(l, each);
 }
 
-/* The data is the kernel's name. */
 static void lower(clt_lowering *l, const clt_tensor *node) {
-    begin(l, l->row->data, node, node->n_inputs, node);
+    clt_lower_along(l, node, begin);
 }
 
-static void lower_softmax(clt_lowering *l, const clt_tensor *node) {
-    lower(l, node);
-    clt_launch_int(l, clt_softmax_is_log(node));
-}
-
-/* The statistics; y is made of them by its form. The gradients of weight and bias are sums down columns. */
-static void lower_layer_norm(clt_lowering *l, const clt_tensor *node) {
-    begin(l, l->row->data, node, 1, node->outputs[0]);
-    clt_launch_float(l, ((const clt_layer_norm_attributes *)node->attributes)->eps);
-}
-
-#define ALONG_ROW(op_suffix, kernel, function) \
-    {CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .data = kernel, .supports = supports, .lower = function}
+/* The data is the kernel's name. */
+#define ALONG_ROW(op_suffix, kernel) \
+    {CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .data = kernel, .supports = supports, .lower = lower}
 const clt_backend_row clt_cpu_along_rows[] = {
-    ALONG_ROW(softmax, "cpu_softmax", lower_softmax),
-    ALONG_ROW(softmax_grad, "cpu_softmax_grad", lower_softmax),
-    ALONG_ROW(log_softmax, "cpu_softmax", lower_softmax),
-    ALONG_ROW(log_softmax_grad, "cpu_softmax_grad", lower_softmax),
-    ALONG_ROW(cross_entropy, "cpu_cross_entropy", lower),
-    ALONG_ROW(cross_entropy_grad, "cpu_cross_entropy_grad", lower),
-    ALONG_ROW(layer_norm, "cpu_layer_norm_stats", lower_layer_norm),
-    ALONG_ROW(layer_norm_grad_input, "cpu_layer_norm_grad_input", lower),
+    ALONG_ROW(softmax, "cpu_softmax"),
+    ALONG_ROW(softmax_grad, "cpu_softmax_grad"),
+    ALONG_ROW(log_softmax, "cpu_softmax"),
+    ALONG_ROW(log_softmax_grad, "cpu_softmax_grad"),
+    ALONG_ROW(cross_entropy, "cpu_cross_entropy"),
+    ALONG_ROW(cross_entropy_grad, "cpu_cross_entropy_grad"),
+    ALONG_ROW(layer_norm, "cpu_layer_norm_stats"),
+    ALONG_ROW(layer_norm_grad_input, "cpu_layer_norm_grad_input"),
     {0},
 };

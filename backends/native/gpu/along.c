@@ -56,31 +56,20 @@ static void begin(clt_lowering *l, const clt_tensor *node, int n_inputs, const c
 }
 
 static void lower(clt_lowering *l, const clt_tensor *node) {
-    begin(l, node, node->n_inputs, node);
-}
-
-static void lower_softmax(clt_lowering *l, const clt_tensor *node) {
-    lower(l, node);
-    clt_launch_int(l, clt_softmax_is_log(node));
-}
-
-/* The statistics; y is made of them by its form. The gradients of weight and bias are sums down columns. */
-static void lower_layer_norm(clt_lowering *l, const clt_tensor *node) {
-    begin(l, node, 1, node->outputs[0]);
-    clt_launch_float(l, ((const clt_layer_norm_attributes *)node->attributes)->eps);
+    clt_lower_along(l, node, begin);
 }
 
 /* The data is the kernel's name. */
-#define ALONG_ROW(op_suffix, kernel, function) \
-    {CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .data = kernel, .requires = 1u << CLT_CAP_GROUPS, .supports = supports, .lower = function}
+#define ALONG_ROW(op_suffix, kernel) \
+    {CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .data = kernel, .requires = 1u << CLT_CAP_GROUPS, .supports = supports, .lower = lower}
 const clt_backend_row clt_gpu_along_rows[] = {
-    ALONG_ROW(softmax, "gpu_softmax", lower_softmax),
-    ALONG_ROW(softmax_grad, "gpu_softmax_grad", lower_softmax),
-    ALONG_ROW(log_softmax, "gpu_softmax", lower_softmax),
-    ALONG_ROW(log_softmax_grad, "gpu_softmax_grad", lower_softmax),
-    ALONG_ROW(cross_entropy, "gpu_cross_entropy", lower),
-    ALONG_ROW(cross_entropy_grad, "gpu_cross_entropy_grad", lower),
-    ALONG_ROW(layer_norm, "gpu_layer_norm_stats", lower_layer_norm),
-    ALONG_ROW(layer_norm_grad_input, "gpu_layer_norm_grad_input", lower),
+    ALONG_ROW(softmax, "gpu_softmax"),
+    ALONG_ROW(softmax_grad, "gpu_softmax_grad"),
+    ALONG_ROW(log_softmax, "gpu_softmax"),
+    ALONG_ROW(log_softmax_grad, "gpu_softmax_grad"),
+    ALONG_ROW(cross_entropy, "gpu_cross_entropy"),
+    ALONG_ROW(cross_entropy_grad, "gpu_cross_entropy_grad"),
+    ALONG_ROW(layer_norm, "gpu_layer_norm_stats"),
+    ALONG_ROW(layer_norm_grad_input, "gpu_layer_norm_grad_input"),
     {0},
 };
