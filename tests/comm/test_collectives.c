@@ -41,29 +41,25 @@ static void fill(void *data, size_t count, clt_dtype dtype, int rank) {
 enum { MOST_KNOWN = 300007, RANKS_KNOWN = 8 };
 static void *known_values[CLT_I64 + 1][RANKS_KNOWN], *known_sums[CLT_I64 + 1][RANKS_KNOWN + 1];
 
-/* From malloc; NULL where not so much is known. */
-static void *copy_of(const void *known, size_t count, clt_dtype dtype) {
-    if (!known || count > MOST_KNOWN) return NULL;
-    void *data = malloc(count * clt_dtype_bytes(dtype) + 1);
-    CHECK(data);
-    return memcpy(data, known, count * clt_dtype_bytes(dtype));
+/* False where not so much is known. */
+static bool take_known(void *data, const void *known, size_t count, clt_dtype dtype) {
+    if (!known || count > MOST_KNOWN) return false;
+    memcpy(data, known, count * clt_dtype_bytes(dtype));
+    return true;
 }
 
 static void *filled(size_t count, clt_dtype dtype, int rank) {
-    void *data = rank < RANKS_KNOWN ? copy_of(known_values[dtype][rank], count, dtype) : NULL;
-    if (data) return data;
-    data = malloc(count * clt_dtype_bytes(dtype) + 1);
+    void *data = malloc(count * clt_dtype_bytes(dtype) + 1);
     CHECK(data);
-    fill(data, count, dtype, rank);
+    if (rank >= RANKS_KNOWN || !take_known(data, known_values[dtype][rank], count, dtype)) fill(data, count, dtype, rank);
     return data;
 }
 
 /* The result in the order of ranks. */
 static void *wanted_of(size_t count, clt_dtype dtype, clt_reduction reduction, int n) {
-    void *wanted = n <= RANKS_KNOWN && reduction == CLT_REDUCE_SUM ? copy_of(known_sums[dtype][n], count, dtype) : NULL, *pieces[16];
-    if (wanted) return wanted;
-    wanted = malloc(count * clt_dtype_bytes(dtype) + 1);
+    void *wanted = malloc(count * clt_dtype_bytes(dtype) + 1), *pieces[16];
     CHECK(wanted);
+    if (reduction == CLT_REDUCE_SUM && n <= RANKS_KNOWN && take_known(wanted, known_sums[dtype][n], count, dtype)) return wanted;
     for (int r = 0; r < n; r++) pieces[r] = filled(count, dtype, r);
     clt_reduce_many(wanted, (const void *const *)pieces, n, count, dtype, reduction);
     for (int r = 0; r < n; r++) free(pieces[r]);
