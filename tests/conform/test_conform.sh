@@ -249,10 +249,11 @@ OCLGRIND_LOG="$folder/victim" "$program" --case 'sum/all/1031@reference' >"$out"
 # A kernel that never ends costs its case alone; so does what kills the process.
 sed 's/if (row >= rows) return;/volatile int forever = 1; while (forever) { }/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
 export CLTRAIN_KERNEL_FOLDER="$folder/cl"
-"$program" --case '[sc]*[xy]/[r3]*[sx][/1][05]*@reference' --timeout 8 >"$out" 2>"$err"
+limit=$(patience 8)
+"$program" --case '[sc]*[xy]/[r3]*[sx][/1][05]*@reference' --timeout "$limit" >"$out" 2>"$err"
 [ $? -eq 1 ] || fail "a hanging kernel passes"
 says "timeout: softmax/rows/5x7@reference"
-says "it said nothing for 8 s"
+says "it said nothing for $limit s"
 says "2 passed, 0 skipped, 0 failed, 0 crashed, 1 timed out"
 unset CLTRAIN_KERNEL_FOLDER
 
@@ -278,9 +279,9 @@ fi
 
 # shim CODE NAME VARIABLE=VALUE...: a run of some cases on a driver of which calls fail.
 shim() {
-    want=$1 label=$2
+    want=$1 label=$2 limit=$(patience 10)
     shift 2
-    env OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" SHIM_NTH=1 SHIM_FOREVER=1 "$@" "$program" --case 'neg/[12]*' --timeout 10 \
+    env OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" SHIM_NTH=1 SHIM_FOREVER=1 "$@" "$program" --case 'neg/[12]*' --timeout "$limit" \
         --json "$folder/$label.json" --junit "$folder/$label.xml" >"$out" 2>"$err"
     got=$?
     [ "$got" -eq "$want" ] || fail "$label gave exit code $got, not $want"
@@ -300,7 +301,7 @@ if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
     shim 1 queue SHIM_ONLY=clCreateCommandQueue
     look queue 'devices[0]["status"] == "crashed" and "queue" in devices[0]["reason"] and list(bad) == [devices[0]["id"]]'
     shim 1 hang SHIM_ONLY=clCreateContext SHIM_DEED=hang
-    look hang 'devices[0]["status"] == "timeout" and "10 s" in devices[0]["reason"] and "10 s" in bad[devices[0]["id"]]'
+    look hang 'devices[0]["status"] == "timeout" and "'"$limit"' s" in devices[0]["reason"] and "'"$limit"' s" in bad[devices[0]["id"]]'
     shim 1 leave SHIM_ONLY=clCreateContext SHIM_DEED=exit
     look leave 'devices[0]["status"] == "crashed" and "exit code 0" in devices[0]["reason"] and "exit code 0" in bad[devices[0]["id"]]'
 
@@ -352,14 +353,15 @@ faulty() {
 if [ -n "$pocl" ] && [ -f "$build/../tools/libfake_icd_crash.so" ]; then
     vendors faults crash hang nonsense late stall wrong empty
     echo "/nonexistent/libOpenCL.so" >"$folder/faults/missing.icd"
-    faulty 1 faults --all --case 'neg/1031@default' --timeout 8
+    limit=$(patience 8)
+    faulty 1 faults --all --case 'neg/1031@default' --timeout "$limit"
     says "1 passed, 0 skipped, 0 failed"
     says "driver crash.icd: crashed: while it was loaded and asked for devices: ended by signal 11"
-    says "driver hang.icd: timeout: while it was loaded and asked for devices: it said nothing for 8 s"
+    says "driver hang.icd: timeout: while it was loaded and asked for devices: it said nothing for $limit s"
     says "driver missing.icd: unsupported: its library cannot be loaded"
     look faults '{n[:-4]: d["status"] for n, d in drivers.items() if d["status"] != "ok"} == {"crash": "crashed", "hang": "timeout", "empty": "unsupported", "missing": "unsupported"}'
     look faults '{t.get("name"): bool(t.findall("error")) for t in tests if t.get("classname") == "driver"} == {n: n in ("crash.icd", "hang.icd") for n in drivers}'
-    look faults '"signal 11" in bad["crash.icd"] and "8 s" in bad["hang.icd"] and o["all"]'
+    look faults '"signal 11" in bad["crash.icd"] and "'"$limit"' s" in bad["hang.icd"] and o["all"]'
     look faults '[d["status"] for d in devices if d["icd"] == "late.icd"] == ["crashed"] * 3'
     look faults '[d["reason"].split(": ", 1)[1][:23] for d in devices if d["icd"] == "late.icd"] == ["first: making a context", "ended by signal 6 (Abor", "third: making a context"]'
     look faults '[d["status"] for d in devices if d["icd"] == "nonsense.icd"] == ["suspect", "suspect"]'

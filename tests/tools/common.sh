@@ -32,13 +32,16 @@ refuse() {
     [ -s "$out" ] && fail "'$*' printed on stdout"
 }
 
-# interrupt SECONDS ARGUMENT...: Ctrl-C after so long, or another signal by its name and exit code in $signal.
+# interrupt SECONDS ARGUMENT...: Ctrl-C after so long, or another signal by its name and exit code in $signal. The seconds begin
+# where stderr says $begun, where that is not empty.
 signal="INT 130"
+begun=
 interrupt() {
     seconds=$1
     shift
     "$program" "$@" >"$out" 2>"$err" </dev/null &
     child=$!
+    [ -z "$begun" ] || await grep -q "$begun" "$err" || fail "'$*' does not say '$begun'"
     sleep "$seconds"
     kill -s "${signal% *}" "$child"
     wait "$child"
@@ -59,6 +62,13 @@ await() {
         [ $tries -gt 600 ] && return 1
         sleep 0.1
     done
+}
+
+# patience SECONDS: so many on a quiet machine, and more on a busy one, where all take longer: until silence means that something hangs. 30 at most, as
+# long as the tools wait for a driver to tell its devices.
+patience() {
+    awk -v seconds="$1" -v cores="$(nproc)" '{ split($4, running, "/"); busy = ($1 > running[1] ? $1 : running[1]) / cores
+        limit = int(seconds * (busy > 1 ? busy : 1)); print limit < 30 ? limit : 30 }' /proc/loadavg
 }
 
 # gone PID...: none of them lives, but for the wait for its end.

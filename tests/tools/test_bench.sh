@@ -241,7 +241,7 @@ cp "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd" "$folder/vendors"
 CLTRAIN_PROBE_TEST="only fma|launch|load" OCL_ICD_VENDORS="$folder/vendors" "$program" bench --models none --seconds 120 --json "$folder/gone.json" >"$out" 2>"$err" &
 child=$!
 await grep -q "^Measuring" "$err" || fail "a bench does not begin to measure"
-sleep 2
+sleep "$(patience 2)"
 rm "$folder/vendors/pocl.icd"
 wait "$child"
 got=$?
@@ -253,6 +253,7 @@ json "$folder/gone.json" 'results["limit fma_f32"]["status"] == "ok"'
 expect 2 "cut short" compare "$several" "$folder/gone.json"
 
 # Told to stop: what was measured is written, as a bench that was cut short.
+begun="^Measuring"
 CLTRAIN_PROBE_TEST="only launch;hang launch_waited" interrupt 2 bench --full --seconds 300 --json "$folder/e.json"
 valid "$folder/e.json"
 json "$folder/e.json" 'not o["complete"]'

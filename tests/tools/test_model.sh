@@ -156,7 +156,7 @@ json "$folder/e.json" '"the fastest" in o["ranking"][0]["reasons"][0] and o["ran
 mkdir "$folder/icds"
 for fault in hang crash; do echo "$build/libfake_icd_$fault.so" >"$folder/icds/$fault.icd"; done
 for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do [ -e "$icd" ] && cp "$icd" "$folder/icds/"; done
-OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --seconds 0.02 --timeout 4
+OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --seconds 0.02 --timeout "$(patience 4)"
 # Devices that claim what none has, or compute nonsense, are not believed.
 mkdir "$folder/false"
 for fault in wrong nonsense; do echo "$build/libfake_icd_$fault.so" >"$folder/false/$fault.icd"; done
@@ -193,7 +193,7 @@ runs() {
     says "is made up: put your own --data there"
     PATH="$bin:$PATH" sh -c "$line --steps 1" >"$folder/run" 2>&1 || fail "'$line' gave $?: $(tail -n 3 "$folder/run")"
 }
-OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --offline --timeout 4
+OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --offline --timeout "$(patience 4)"
 runs cltrain-train
 expect 0 "" recommend linear --data 5x4 --batch 48 --offline
 runs cltrain-train

@@ -28,12 +28,13 @@ for command in tune backends shapes; do
     expect 1 "crash.icd: crashed: while it was loaded and asked for devices: ended by signal 11" $command $small
     [ -s "$out" ] && fail "$command prints for a driver that crashes"
     with hang
-    expect 1 "it said nothing for 2 s" $command $small --timeout 2
+    limit=$(patience 2)
+    expect 1 "it said nothing for $limit s" $command $small --timeout $limit
     with late
     expect 1 "second: crashed: opening the device: ended by signal 6" $command $small --device second
     silent
     with stall
-    expect 1 "first: timeout: opening the device: it said nothing for 2 s" $command $small --timeout 2
+    expect 1 "first: timeout: opening the device: it said nothing for $limit s" $command $small --timeout $limit
     silent
     refuse "--timeout '0'" $command --timeout 0
 done

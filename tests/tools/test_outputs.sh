@@ -116,7 +116,7 @@ grep -qF "$folder/grown.html cannot be written: File too large" "$err" || fail "
 
 # ---- a terminal that hangs up: what was found is kept, and nothing half-written ----
 
-signal="HUP 129"
+signal="HUP 129" begun="^Measuring"
 CLTRAIN_PROBE_TEST="only launch;hang launch_waited" interrupt 2 bench --models none --full --seconds 300 --json "$folder/hangup.json"
 json "$folder/hangup.json" 'not o["complete"] and o["kind"] == "bench"'
 # Unless it is to be outlived.
