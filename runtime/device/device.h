@@ -154,6 +154,9 @@ typedef struct clt_wanted {
 clt_status clt_device_build_kernels(clt_device *device, const clt_module *modules, int n, const clt_wanted *wanted,
                                     int n_wanted);
 
+/* Appends the program of one kernel alone. */
+clt_status clt_module_source(const clt_device *device, const clt_module *module, const char *kernel, clt_text *out);
+
 /* Saves the binaries of programs built from source since, on a thread of its own.
  * Best called after their kernels ran once: drivers compile some parts only then. */
 void clt_device_save_programs(clt_device *device);

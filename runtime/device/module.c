@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/device/cl.h"
+#include "runtime/device/kernel_source.h"
 
 static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
@@ -60,4 +61,13 @@ void clt_module_cut(const char *text, const clt_wanted *wanted, int n, int modul
         line = next;
     }
     clt_text_add_bytes(out, kept, strlen(kept));
+}
+
+clt_status clt_module_source(const clt_device *device, const clt_module *module, const char *kernel, clt_text *out) {
+    const clt_wanted wanted = {.kernel = kernel};
+    const char *prelude = clt_kernel_source_find(device, CLT_PRELUDE);
+    if (prelude && !module->isolated) clt_text_add(out, "%s\n", prelude);
+    if (module->separable) clt_module_cut(module->text, &wanted, 1, 0, out);
+    else clt_text_add_bytes(out, module->text, strlen(module->text));
+    return out->status;
 }

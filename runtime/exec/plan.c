@@ -428,19 +428,21 @@ void clt_plan_watch(clt_plan *plan, double *seconds) {
 clt_status clt_plan_dry_run(clt_plan **plan, const clt_plan_options *options) {
     clt_plan *p;
     CLT_TRY(make(&p, options));
-    clt_lowering l = {0};
     clt_settings own = override_settings(options);
     clt_status status = prepare(p, options);
     if (status == CLT_OK) status = recompute(p, options);
-    if (status == CLT_OK) status = lower(p, options, &l);
-    if (status == CLT_OK) status = clt_plan_place(p, &l, UINT64_MAX, true);
+    if (status == CLT_OK) status = lower(p, options, &p->planned);
+    if (status == CLT_OK) status = clt_plan_place(p, &p->planned, UINT64_MAX, true);
     if (status == CLT_OK) status = clt_plan_expect_leaves(p);
     clt_device_override(options->device, &own);
-    clt_lowering_free(&l);
     p->n_launches = 0; /* there are no kernels of them */
     if (status < 0) clt_plan_destroy(p);
     else *plan = p;
     return status;
+}
+
+const clt_lowering *clt_plan_planned(const clt_plan *plan) {
+    return &plan->planned;
 }
 
 const clt_plan_item *clt_plan_items(const clt_plan *plan, size_t *count) {
@@ -452,6 +454,7 @@ void clt_plan_destroy(clt_plan *plan) {
     if (!plan) return;
     clt_collectives_free(&plan->collectives);
     clt_carries_free(&plan->carries);
+    clt_lowering_free(&plan->planned);
     clt_device_finish(plan->device);
     for (size_t i = 0; plan->launches && i < plan->n_launches; i++) clt_kernel_destroy(plan->launches[i].kernel);
     clt_kernel_destroy(plan->set_kernel);

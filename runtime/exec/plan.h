@@ -91,6 +91,8 @@ clt_status clt_plan_problems(const clt_plan_options *options, clt_problem_list *
 
 /* Everything about a plan but its memory and kernels, for questions: it cannot be run. Nothing is tuned for it either. */
 clt_status clt_plan_dry_run(clt_plan **plan, const clt_plan_options *options);
+/* What such a plan would launch (backends/backend.h). */
+const clt_lowering *clt_plan_planned(const clt_plan *plan);
 
 /* A node as it is served. */
 typedef struct clt_plan_item {

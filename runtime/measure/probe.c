@@ -127,6 +127,65 @@ clt_status clt_probe_problems(clt_device *device, clt_tensor *loss, const clt_tr
     return status;
 }
 
+/* ---- kernels ---- */
+
+static bool is_same_kernel(const clt_launch *a, const clt_launch *b) {
+    return a->module == b->module && !a->call.run && !b->call.run && !strcmp(a->kernel, b->kernel);
+}
+
+/* False if one before it is the same, or if it is of a library. */
+static bool is_new(const clt_lowering *l, size_t i) {
+    for (size_t k = 0; k < i; k++)
+        if (is_same_kernel(&l->launches[k], &l->launches[i])) return false;
+    return !l->launches[i].call.run;
+}
+
+/* The first `once` are launched when the plan is made, and not in a step. */
+static int count_launches(const clt_lowering *l, size_t once, const clt_launch *launch) {
+    int n = 0;
+    for (size_t i = once; i < l->n_launches; i++) n += is_same_kernel(&l->launches[i], launch);
+    return n;
+}
+
+static clt_status visit_kernel(clt_device *device, const clt_lowering *l, const clt_launch *launch, int launches,
+                               bool (*visit)(const clt_kernel_info *kernel, void *user), void *user, bool *more) {
+    clt_text source = {0};
+    clt_status status = clt_module_source(device, &l->modules[launch->module], launch->kernel, &source);
+    clt_kernel_info info = {
+        .kernel = launch->kernel,
+        .op = launch->node->op->name,
+        .backend = launch->row,
+        .source = source.data,
+        .dims = launch->dims,
+        .fixed_group = launch->fixed_group,
+        .launches = launches,
+    };
+    memcpy(info.items, launch->global, sizeof info.items);
+    memcpy(info.group, launch->local, sizeof info.group);
+    if (status == CLT_OK) *more = visit(&info, user);
+    clt_text_free(&source);
+    return status;
+}
+
+clt_status clt_probe_kernels(clt_device *device, clt_tensor *loss, const clt_train_options *options,
+                             bool (*visit)(const clt_kernel_info *kernel, void *user), void *user) {
+    clt_trainer *dry_run;
+    clt_step *step = NULL;
+    bool more = true;
+    if (!device || !visit) return clt_fail(CLT_E_INVALID, "clt_probe_kernels: device or visit is NULL");
+    clt_status status = clt_trainer_dry_run(&dry_run, device, loss, options);
+    if (status == CLT_OK) status = clt_trainer_dry_run_step(dry_run, dry_run->inputs[0]->shape.dims[0], &step);
+    const clt_lowering *l = status == CLT_OK ? clt_plan_planned(step->plan) : NULL;
+    for (size_t i = 0; status == CLT_OK && more && i < l->n_launches; i++) {
+        if (!is_new(l, i)) continue;
+        int launches = count_launches(l, l->n_launches - clt_plan_get_facts(step->plan).launches, &l->launches[i]);
+        status = visit_kernel(device, l, &l->launches[i], launches, visit, user, &more);
+    }
+    clt_step_destroy(step);
+    clt_trainer_destroy(dry_run);
+    return status;
+}
+
 /* ---- tuning ---- */
 
 static const char *const outcomes[] = {

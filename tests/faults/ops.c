@@ -143,6 +143,12 @@ static bool add_problem(const clt_problem_info *problem, void *user) {
     return true;
 }
 
+static bool add_kernel(const clt_kernel_info *kernel, void *user) {
+    digest_add_text(user, kernel->kernel);
+    digest_add_text(user, kernel->source);
+    return true;
+}
+
 clt_status run_rows(clt_device *device, digest *d) {
     everything e = {0};
     clt_status status;
@@ -150,6 +156,7 @@ clt_status run_rows(clt_device *device, digest *d) {
     TRY(clt_probe_rows(device, add_row, d));
     TRY(build_everything(&e));
     TRY(clt_probe_problems(device, e.loss, &(clt_train_options){.optimizer = CLT_SGD, .output = e.output}, add_problem, d));
+    TRY(clt_probe_kernels(device, e.loss, &(clt_train_options){.optimizer = CLT_SGD, .output = e.output}, add_kernel, d));
 done:
     clt_graph_destroy(e.graph);
     return status;

@@ -71,7 +71,14 @@ if [ -n "$own" ]; then export OCL_ICD_VENDORS="$own"; else unset OCL_ICD_VENDORS
     expect 0 "" backends $small --json
     cp "$out" "$folder/backends.json"
     valid "$folder/backends.json"
-    json "$folder/backends.json" 'o["kind"] == "backends" and o["model"] == "mlp:96 64x80" and o["rows"] and o["problems"]'
+    json "$folder/backends.json" 'o["kind"] == "backends" and o["model"] == "mlp:96 64x80" and o["rows"] and o["problems"] and "kernels" not in o'
+    expect 0 "" backends $small --sources "$folder/sources" --json="$folder/sources.json"
+    valid "$folder/sources.json"
+    json "$folder/sources.json" 'len({k["file"] for k in o["kernels"]}) == len(o["kernels"]) > 5 and "ref_adam" in str(o["kernels"])'
+    json "$folder/sources.json" "sorted(k['file'] for k in o['kernels']) == sorted(__import__('os').listdir('$folder/sources'))"
+    expect 0 "" backends $small --sources "$folder/sources" --op matmul
+    says " kernels in $folder/sources"
+    expect 1 "$folder/no/sources cannot be made: No such file or directory" backends $small --sources "$folder/no/sources"
     expect 0 "Tuning mlp:96 64x80" tune $small --budget 2 --json
     cp "$out" "$folder/tune.json"
     valid "$folder/tune.json"

@@ -78,6 +78,23 @@ typedef struct clt_problem_info {
 CLT_API clt_status clt_probe_problems(clt_device *device, clt_tensor *loss, const clt_train_options *options,
                                       bool (*visit)(const clt_problem_info *problem, void *user), void *user);
 
+/* ---- kernels ---- */
+
+typedef struct clt_kernel_info {
+    const char *kernel;      /* its name in the source */
+    const char *op, *backend; /* of the first node that launches it */
+    const char *source;      /* OpenCL C 1.2 of the kernel with all that it needs, and of no other one where they can be parted */
+    int dims;
+    size_t items[3], group[3]; /* of its first launch: work-items in all, and in a work-group */
+    bool fixed_group;          /* no other work-groups will do */
+    int launches;              /* in a step; 0: only before the first one */
+} clt_kernel_info;
+
+/* Calls visit for each kernel of the training step of a model, as clt_trainer_create would compile it, in the order of their first
+ * launches: what offline compilers are given. Launches of libraries are left out. Nothing is built or put on the device. Errors as clt_trainer_create. */
+CLT_API clt_status clt_probe_kernels(clt_device *device, clt_tensor *loss, const clt_train_options *options,
+                                     bool (*visit)(const clt_kernel_info *kernel, void *user), void *user);
+
 /* ---- tuning ---- */
 
 typedef struct clt_tune_result {
