@@ -17,7 +17,7 @@ CLT_BEGIN_DECLS
 
 typedef struct clt_settings {
     const char *device;           /* CLTRAIN_DEVICE: a selector, see cltrain/device.h. Default: the fastest class that is present */
-    const char *device_class;     /* CLTRAIN_CLASS: "cpu" or "gpu": work-items are taken as threads, or as lanes. Default: by the device */
+    const char *device_class;     /* CLTRAIN_CLASS: "cpu", "gpu" or "intel-gpu": work-items are taken as threads, as lanes, or as lanes with few registers. Default: by the device */
     const char *capabilities_off; /* CLTRAIN_CAPS_OFF: capabilities to be taken as missing, "fp16,subgroups". Default: none */
     const char *matmul_precision; /* CLTRAIN_MATMUL_PRECISION: "f32" (default); "tf32", "bf16" or "f16": matrix products and
                                      convolutions of f32 may round their operands so, for the sake of matrix units */

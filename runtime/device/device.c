@@ -177,8 +177,14 @@ int clt_device_vector_width(const clt_device *device) {
 clt_device_class clt_device_get_class(const clt_device *device) {
     const char *wanted = device->settings.device_class;
     if (!strcmp(wanted, "cpu")) return CLT_CLASS_CPU;
-    if (!strcmp(wanted, "gpu")) return CLT_CLASS_GPU;
+    if (!strcmp(wanted, "gpu") || !strcmp(wanted, "intel-gpu")) return CLT_CLASS_GPU;
     return device->info.type == CLT_DEVICE_CPU && device->vector_width > 1 ? CLT_CLASS_CPU : CLT_CLASS_GPU;
+}
+
+bool clt_device_has_few_registers(const clt_device *device) {
+    const char *wanted = device->settings.device_class;
+    if (wanted[0]) return !strcmp(wanted, "intel-gpu");
+    return device->info.type == CLT_DEVICE_GPU && clt_text_contains(device->info.vendor, "Intel");
 }
 
 clt_handles clt_device_handles(const clt_device *device) {

@@ -26,6 +26,8 @@ int clt_device_vector_width(const clt_device *device);
  * of many that go together. The setting device_class has a device taken as one of that class. */
 typedef enum clt_device_class { CLT_CLASS_CPU, CLT_CLASS_GPU } clt_device_class;
 clt_device_class clt_device_get_class(const clt_device *device);
+/* Whether a work-item of a GPU has some 64 registers of 4 bytes, and not 128 and more. */
+bool clt_device_has_few_registers(const clt_device *device);
 
 /* As clt_device_peaks, but measured now (peaks.c). */
 clt_status clt_device_measure_peaks(clt_device *device, clt_peaks *peaks);

@@ -24,7 +24,7 @@ static clt_status check_folder(const char *name, const char *path);
 static clt_status check_bytes(const char *name, const char *text);
 static const setting settings[] = {
     {SETTING("DEVICE", device), {0}, NULL},
-    {SETTING("CLASS", device_class), {"cpu", "gpu"}, NULL},
+    {SETTING("CLASS", device_class), {"cpu", "gpu", "intel-gpu"}, NULL},
     {SETTING("PROGRAM_CACHE", program_cache), {"on", "off"}, NULL},
     {SETTING("KERNEL_FOLDER", kernel_folder), {0}, clt_kernel_folder_check},
     {SETTING("CAPS_OFF", capabilities_off), {0}, clt_capability_list_check},

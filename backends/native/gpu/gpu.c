@@ -42,8 +42,6 @@ bool clt_gpu_can(const clt_device *device, const clt_gpu_tile *t) {
     return whole && (uint64_t)items <= info->max_work_group_size && local_bytes(t) <= info->local_memory_bytes;
 }
 
-enum { ENOUGH_GROUPS = 128 };
-
 int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int tile_k, int wanted) {
     enum {
         LEAST_STEPS = 256,  /* of a split: fewer, and adding up the parts costs as much */
@@ -51,8 +49,8 @@ int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int
         MOST_SPLITS = 64
     };
     int64_t groups = x->batch * divide_up(x->m, tile_m) * divide_up(x->n, tile_n), splits = 1;
-    if (groups > 0 && groups < ENOUGH_GROUPS)
-        splits = CLT_MIN(CLT_MIN(divide_up(2 * ENOUGH_GROUPS, groups), x->k / LEAST_STEPS), MOST_SPLITS);
+    if (groups > 0 && groups < CLT_GPU_ENOUGH_GROUPS)
+        splits = CLT_MIN(CLT_MIN(divide_up(2 * CLT_GPU_ENOUGH_GROUPS, groups), x->k / LEAST_STEPS), MOST_SPLITS);
     if (wanted > 0) splits = CLT_MIN(wanted, divide_up(x->k, CLT_MAX(tile_k, 1)));
     return CLT_MAX(CLT_MAX(splits, divide_up(x->k, MOST_STEPS)), 1);
 }
@@ -63,20 +61,30 @@ static double cost(const clt_gpu_contraction *x, const clt_gpu_tile *t) {
     int64_t tiles = x->batch * divide_up(x->m, t->m) * divide_up(x->n, t->n);
     double groups = (double)(tiles * clt_gpu_splits(x, t->m, t->n, t->k, 0));
     double reads = 1.0 / t->m + 1.0 / t->n + 0.25 / t->item_m + 0.25 / t->item_n;
-    double idle = groups < ENOUGH_GROUPS ? ENOUGH_GROUPS / groups : 1;
+    double idle = groups < CLT_GPU_ENOUGH_GROUPS ? CLT_GPU_ENOUGH_GROUPS / groups : 1;
     return (double)tiles * t->m * t->n * (0.5 + 6 * reads) * idle;
+}
+
+/* Where sums, and what is on its way to the next tile, do not fit into registers, Intel's compiler keeps all of them in memory. What comes one by one has
+ * places of its own. docs/gpu-kernels.md shows that this is about the limit. */
+static bool has_registers(const clt_device *device, const clt_gpu_contraction *x, const clt_gpu_tile *t) {
+    enum { FEW = 48 };
+    int moved = (t->m + t->n) * t->k / clt_gpu_items(t);
+    return !clt_device_has_few_registers(device) || t->item_m * t->item_n + moved * (x->a.by_four && x->b.by_four ? 1 : 2) <= FEW;
 }
 
 void clt_gpu_guess(const clt_gpu_contraction *x, const clt_device *device, int *parameters) {
     static const clt_gpu_tile tiles[] = {
         {128, 128, 8, 8, 8, 4, 0}, {128, 64, 8, 8, 8, 4, 0}, {64, 128, 8, 8, 8, 4, 0},
-        {64, 64, 8, 8, 8, 4, 0},   {64, 64, 16, 4, 4, 4, 0}, {64, 32, 8, 8, 4, 4, 0},
-        {32, 64, 8, 4, 8, 4, 0},   {32, 32, 16, 4, 4, 4, 0}, {64, 16, 16, 4, 4, 4, 0},
-        {16, 64, 16, 4, 4, 4, 0},  {16, 16, 16, 4, 4, 4, 0},
+        {64, 64, 8, 8, 8, 4, 0},   {128, 64, 16, 8, 4, 4, 0}, {64, 64, 8, 8, 4, 4, 0},
+        {64, 64, 16, 4, 4, 4, 0},  {64, 32, 8, 8, 4, 4, 0},   {32, 64, 8, 4, 8, 4, 0},
+        {32, 32, 16, 4, 4, 4, 0},  {64, 16, 16, 4, 4, 4, 0},  {16, 64, 16, 4, 4, 4, 0},
+        {16, 16, 16, 4, 4, 4, 0},  {16, 16, 8, 4, 4, 4, 0},
     };
-    const clt_gpu_tile *best = &tiles[CLT_COUNT_OF(tiles) - 1];
+    const clt_gpu_tile *best = NULL;
     for (size_t i = 0; i < CLT_COUNT_OF(tiles); i++)
-        if (clt_gpu_can(device, &tiles[i]) && cost(x, &tiles[i]) < cost(x, best)) best = &tiles[i];
+        if (clt_gpu_can(device, &tiles[i]) && has_registers(device, x, &tiles[i]) && (!best || cost(x, &tiles[i]) < cost(x, best))) best = &tiles[i];
+    if (!best) best = &tiles[CLT_COUNT_OF(tiles) - 1];
     const int chosen[] = {best->m, best->n, best->k, best->item_m, best->item_n, best->vector, best->splits};
     for (size_t i = 0; i < CLT_COUNT_OF(chosen); i++) parameters[i] = chosen[i];
 }

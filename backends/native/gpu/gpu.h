@@ -59,6 +59,9 @@ bool clt_gpu_can(const clt_device *device, const clt_gpu_tile *tile);
 /* Splits of the sum: as many parts as give a device enough to do, by the shapes alone. */
 int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int tile_k, int wanted);
 
+/* Fewer work-groups leave a device idle. */
+enum { CLT_GPU_ENOUGH_GROUPS = 128 };
+
 /* True if the device is one that these kernels are for. */
 bool clt_gpu_fits(const clt_device *device);
 /* Defines GPU_ITEMS and GPU_FIXED_GROUP. */
