@@ -11,39 +11,38 @@ static int items_of(int tile) {
     return tile / 4 * (tile / 4);
 }
 
-static int64_t groups_of(int64_t heads, int64_t rows, int tile) {
-    return heads * ((rows + tile - 1) / tile);
+/* What work-groups share out: rows of queries, or of keys, of so many heads. */
+typedef struct side {
+    int64_t heads, rows;
+} side;
+
+static side side_of(const clt_tensor *node) {
+    clt_attention_size z = clt_attention_sizes(node);
+    if (node->op == &clt_op_attention_grad_key_value) return (side){z.n * z.key_heads, z.s};
+    return (side){z.n * z.heads, z.t};
 }
 
-static void lower(clt_lowering *l, const clt_tensor *node, const char *kernel, int64_t heads, int64_t rows) {
+static int64_t groups_of(const clt_tensor *node, int tile) {
+    side own = side_of(node);
+    return own.heads * ((own.rows + tile - 1) / tile);
+}
+
+static void lower(clt_lowering *l, const clt_tensor *node) {
     static const char path[] = "native/gpu/attention.cl";
-    int tile = l->parameters[0], items = items_of(tile);
+    int tile = l->parameters[0], items = items_of(tile), d = (int)clt_attention_sizes(node).d;
     clt_text text = {0};
     if (node->dtype != CLT_F32) clt_text_add(&text, "#define CLT_STORAGE %s\n", clt_dtype_name(node->dtype));
     clt_text_add(&text, "%s", clt_kernel_source_find(l->device, CLT_PRELUDE));
     clt_gpu_group_text(&text, l->device, items);
-    clt_text_add(&text, "#define GPU_T %d\n#define ATTENTION_D %d\n", tile, (int)clt_attention_sizes(node).d);
+    clt_text_add(&text, "#define GPU_T %d\n#define ATTENTION_D %d\n#define GPU_VECTOR %d\n%s", tile, d, d % 4 == 0 ? 4 : 1,
+                 clt_kernel_source_find(l->device, "native/gpu/fours.cl"));
     clt_attention_add_text(&text, l->device, path);
+    const clt_module module = {.text = text.data, .isolated = true, .label = path, .separable = true};
     if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, path, text.data, true, kernel, groups_of(heads, rows, tile) * items, items);
+    else clt_launch_begin_module(l, &module, l->row->data, groups_of(node, tile) * items, items);
     clt_text_free(&text);
     clt_launch_fix_group(l, items);
     clt_attention_launch_all(l, node);
-}
-
-static void lower_forward(clt_lowering *l, const clt_tensor *node) {
-    clt_attention_size z = clt_attention_sizes(node);
-    lower(l, node, "gpu_attention", z.n * z.heads, z.t);
-}
-
-static void lower_grad_query(clt_lowering *l, const clt_tensor *node) {
-    clt_attention_size z = clt_attention_sizes(node);
-    lower(l, node, "gpu_attention_grad_query", z.n * z.heads, z.t);
-}
-
-static void lower_grad_key_value(clt_lowering *l, const clt_tensor *node) {
-    clt_attention_size z = clt_attention_sizes(node);
-    lower(l, node, "gpu_attention_grad_key_value", z.n * z.key_heads, z.s);
 }
 
 /* A row is at most four pieces: of more, compilers keep no array in registers. */
@@ -54,7 +53,7 @@ static int least_tile(const clt_candidate *c) {
 static bool valid(const clt_candidate *c, const int *parameters) {
     const clt_device_info *info = clt_device_get_info(c->device);
     int tile = parameters[0];
-    uint64_t floats = (uint64_t)(2 * tile * (tile + 4) + 4 * tile);
+    uint64_t floats = (uint64_t)(2 * tile * (tile + 4) + tile * (tile / 4) + tile);
     return tile >= least_tile(c) && (uint64_t)items_of(tile) <= info->max_work_group_size && floats * sizeof(float) <= info->local_memory_bytes;
 }
 
@@ -93,17 +92,20 @@ static bool supports_grad_key_value(const clt_candidate *c) {
     return supports_rounds(c, z.heads / z.key_heads * z.t, 4);
 }
 
-/* Rows of two pieces at most, where there is the memory. */
+/* Rows of two pieces at most; of one where that leaves enough work-groups: it takes fewer registers, and half the reads. */
 static void defaults(const clt_candidate *c, int *parameters) {
-    parameters[0] = clt_attention_sizes(c->node).d > 64 ? 64 : 32;
+    int64_t d = clt_attention_sizes(c->node).d;
+    parameters[0] = d > 64 || (d > 32 && groups_of(c->node, 64) >= CLT_GPU_ENOUGH_GROUPS) ? 64 : 32;
     if (!valid(c, parameters)) parameters[0] = least_tile(c);
 }
 
-#define ATTENTION_ROW(op_suffix) \
-    CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .requires = 1u << CLT_CAP_GROUPS, .tunables = tunables, .defaults = defaults, .valid = valid
+/* The data is the kernel's name. */
+#define ATTENTION_ROW(op_suffix)                                                                                                                     \
+    CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .data = "gpu_" #op_suffix, .requires = 1u << CLT_CAP_GROUPS, .tunables = tunables, .defaults = defaults, \
+        .valid = valid, .lower = lower
 const clt_backend_row clt_gpu_attention_rows[] = {
-    {ATTENTION_ROW(attention), .supports = supports_forward, .lower = lower_forward},
-    {ATTENTION_ROW(attention_grad_query), .supports = supports_grad_query, .lower = lower_grad_query},
-    {ATTENTION_ROW(attention_grad_key_value), .supports = supports_grad_key_value, .lower = lower_grad_key_value},
+    {ATTENTION_ROW(attention), .supports = supports_forward},
+    {ATTENTION_ROW(attention_grad_query), .supports = supports_grad_query},
+    {ATTENTION_ROW(attention_grad_key_value), .supports = supports_grad_key_value},
     {0},
 };
