@@ -80,6 +80,8 @@ typedef struct clt_lowering {
 void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group);
 /* The same for tensors of a floating-point type and the node's size: CLT_STORAGE and CLT_INDEX of cl/prelude.cl. */
 void clt_launch_begin_typed(clt_lowering *l, const char *path, clt_dtype storage, const char *kernel, int64_t count, int group);
+/* The same for CLT_FLOATS of cl/prelude.cl, four elements each. */
+void clt_launch_begin_fours(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group);
 /* The same with a module whose text was generated; `text` is copied. */
 void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated,
                            const char *kernel, int64_t count, int group);
@@ -186,7 +188,7 @@ typedef struct clt_choice {
     X(cpu_along) X(cpu_pool2d)                                                                 \
     X(cpu_matmul) X(cpu_matmul_few) X(cpu_conv2d)                                              \
     X(cpu_conv2d_last) X(cpu_winograd) X(cpu_winograd_weight) X(gpu)                           \
-    X(gpu_pointwise) X(gpu_embedding) X(gpu_columns) X(gpu_copy) X(gpu_along)                  \
+    X(gpu_pointwise) X(gpu_embedding) X(gpu_columns) X(gpu_copy) X(gpu_along) X(gpu_optimizer) \
     X(cpu_attention) X(gpu_attention) X(matrix) X(clblast) X(clfft)
 
 #define CLT_DECLARE_TABLE(name) extern const clt_backend_row clt_##name##_rows[];

@@ -61,14 +61,14 @@ void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int
 }
 
 /* Its kernels have the names that those of f32 have, so it is a program of its own, with the prelude that is made for it. */
-static void begin_own(clt_lowering *l, const char *path, clt_dtype storage, bool wide, const char *kernel, int64_t count, int group) {
+static void begin_own(clt_lowering *l, const char *path, const char *definitions, bool wide, const char *kernel, int64_t count, int group) {
     const char *prelude = clt_kernel_source_find(l->device, CLT_PRELUDE), *own = clt_kernel_source_find(l->device, path);
     clt_text text = {0};
     if (!prelude || !own) {
         clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", own ? CLT_PRELUDE : path));
         return;
     }
-    clt_text_add(&text, "#define CLT_STORAGE %s\n#define CLT_INDEX %s\n", clt_dtype_name(storage), wide ? "long" : "int");
+    clt_text_add(&text, "%s", definitions);
     clt_text_add_bytes(&text, prelude, strlen(prelude));
     clt_text_add_bytes(&text, own, strlen(own));
     clt_module module = {.text = text.data, .isolated = true, .label = path, .separable = true};
@@ -81,8 +81,17 @@ static void begin_own(clt_lowering *l, const char *path, clt_dtype storage, bool
 void clt_launch_begin_typed(clt_lowering *l, const char *path, clt_dtype storage, const char *kernel, int64_t count, int group) {
     bool wide = clt_node_is_large(l->node);
     if (l->status < 0) return;
-    if (storage == CLT_F32 && !wide) clt_launch_begin(l, path, kernel, count, group);
-    else begin_own(l, path, storage, wide, kernel, count, group);
+    if (storage == CLT_F32 && !wide) {
+        clt_launch_begin(l, path, kernel, count, group);
+        return;
+    }
+    char definitions[96];
+    snprintf(definitions, sizeof definitions, "#define CLT_STORAGE %s\n#define CLT_INDEX %s\n", clt_dtype_name(storage), wide ? "long" : "int");
+    begin_own(l, path, definitions, wide, kernel, count, group);
+}
+
+void clt_launch_begin_fours(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group) {
+    if (l->status == CLT_OK) begin_own(l, path, "#define CLT_FLOATS float4\n", false, kernel, count, group);
 }
 
 void clt_launch_begin_module(clt_lowering *l, const clt_module *given, const char *kernel, int64_t count, int group) {

@@ -30,12 +30,18 @@
  * A kernel that serves all storage types uses the accessors without a token, of the type CLT_STORAGE. What counts elements of tensors is a
  * CLT_INDEX, and a CLT_INDEX_VECTOR(4). The host defines another type than f32, and long for tensors of 2^31 elements and more, in front of
  * a program of its own (clt_launch_begin_typed). Halves are read and written by built-in functions, which need no cl_khr_fp16.
+ *
+ * Where all that a kernel does with floats it does with each element alone, they are CLT_FLOATS: a float, or four of them in the rows for GPU-class devices
+ * (clt_launch_begin_fours).
  */
 #ifndef CLT_STORAGE
 #define CLT_STORAGE f32
 #endif
 #ifndef CLT_INDEX
 #define CLT_INDEX int
+#endif
+#ifndef CLT_FLOATS
+#define CLT_FLOATS float
 #endif
 #define CLT_INDEX_VECTOR(n) CLT_JOIN(CLT_INDEX, n)
 #define CLT_JOIN(a, b) CLT_JOIN_(a, b)

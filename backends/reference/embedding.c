@@ -2,16 +2,21 @@
 
 static const char path[] = "reference/embedding.cl";
 
-static void lower_embedding(clt_lowering *l, const clt_tensor *node) {
+void clt_reference_lower_embedding(clt_lowering *l, const clt_tensor *node, int width) {
     const clt_tensor *weight = node->inputs[0], *indices = node->inputs[1];
-    int64_t count = clt_tensor_elements(node);
-    clt_launch_begin(l, path, "ref_embedding", count, CLT_REFERENCE_GROUP);
+    int64_t count = clt_tensor_elements(node) / width;
+    if (width == 4) clt_launch_begin_fours(l, path, "ref_embedding", count, CLT_REFERENCE_GROUP);
+    else clt_launch_begin(l, path, "ref_embedding", count, CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, weight);
     clt_launch_tensor(l, indices);
     clt_launch_tensor(l, node);
     clt_launch_int(l, count);
-    clt_launch_int(l, weight->shape.dims[1]);
+    clt_launch_int(l, weight->shape.dims[1] / width);
     clt_launch_int(l, weight->shape.dims[0]);
+}
+
+static void lower_embedding(clt_lowering *l, const clt_tensor *node) {
+    clt_reference_lower_embedding(l, node, 1);
 }
 
 /* Long sums are made in parts, a launch each (see cl/prelude.cl). */

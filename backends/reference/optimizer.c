@@ -1,19 +1,11 @@
 #include <math.h>
+#include <stdio.h>
 
 #include "backends/reference/reference.h"
 
 static const char path[] = "reference/optimizer.cl";
 
 enum { CHUNK = 4096 }; /* of the norm, for one work-group */
-
-/* A kernel on flat tensors, an element a work-item, that takes all inputs first and then their length. The
- * node's memory is that of input 0. */
-static void begin_flat(clt_lowering *l, const clt_tensor *node, const char *kernel) {
-    int64_t count = clt_tensor_elements(node);
-    clt_launch_begin(l, path, kernel, count, CLT_REFERENCE_GROUP);
-    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
-    clt_launch_int(l, count);
-}
 
 static void launch_clip(clt_lowering *l, const clt_clip_attributes *clip) {
     clt_launch_float(l, clip->grad_scale);
@@ -36,10 +28,6 @@ static void lower_pack(clt_lowering *l, const clt_tensor *node) {
                          .y_offset = at->offsets[i]};
         clt_reference_copy(l, part, flat, &copy);
     }
-}
-
-static void lower_accumulate(clt_lowering *l, const clt_tensor *node) {
-    begin_flat(l, node, "ref_accumulate");
 }
 
 static void lower_single(clt_lowering *l, const clt_tensor *node, const char *kernel) {
@@ -123,35 +111,13 @@ static void lower_guard(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, at->stops);
 }
 
-static void lower_clear_if_skipped(clt_lowering *l, const clt_tensor *node) {
-    begin_flat(l, node, "ref_clear_if_skipped");
-}
-
-static void lower_average(clt_lowering *l, const clt_tensor *node) {
-    const clt_average_attributes *at = node->attributes;
-    begin_flat(l, node, "ref_average");
-    clt_launch_float(l, (float)(1 - (double)at->decay));
-}
-
 static void launch_update(clt_lowering *l, const clt_update_attributes *at) {
     launch_clip(l, &at->clip);
     clt_launch_float(l, at->lr_factor);
     clt_launch_float(l, at->weight_decay);
 }
 
-static void lower_sgd(clt_lowering *l, const clt_tensor *node) {
-    const clt_update_attributes *at = node->attributes;
-    bool momentum = node->n_inputs > 4;
-    begin_flat(l, node, momentum ? "ref_sgd_momentum" : "ref_sgd");
-    launch_update(l, at);
-    if (!momentum) return;
-    clt_launch_float(l, at->momentum);
-    clt_launch_int(l, at->nesterov);
-}
-
-static void lower_adam(clt_lowering *l, const clt_tensor *node) {
-    const clt_update_attributes *at = node->attributes;
-    begin_flat(l, node, "ref_adam");
+static void launch_adam(clt_lowering *l, const clt_update_attributes *at) {
     launch_update(l, at);
     clt_launch_float(l, at->beta1);
     clt_launch_float(l, (float)(1 - (double)at->beta1));
@@ -161,18 +127,40 @@ static void lower_adam(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, at->decoupled);
 }
 
+void clt_reference_lower_flat(clt_lowering *l, const clt_tensor *node, int width) {
+    const clt_update_attributes *update = node->attributes;
+    bool momentum = node->op == &clt_op_sgd && node->n_inputs > 4;
+    int64_t count = clt_tensor_elements(node) / width;
+    char kernel[64];
+    snprintf(kernel, sizeof kernel, "ref_%s%s", node->op->name, momentum ? "_momentum" : "");
+    if (width == 4) clt_launch_begin_fours(l, path, kernel, count, CLT_REFERENCE_GROUP);
+    else clt_launch_begin(l, path, kernel, count, CLT_REFERENCE_GROUP);
+    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    clt_launch_int(l, count);
+    if (node->op == &clt_op_average) clt_launch_float(l, (float)(1 - (double)((const clt_average_attributes *)node->attributes)->decay));
+    if (node->op == &clt_op_sgd) launch_update(l, update);
+    if (node->op == &clt_op_adam) launch_adam(l, update);
+    if (!momentum) return;
+    clt_launch_float(l, update->momentum);
+    clt_launch_int(l, update->nesterov);
+}
+
+static void lower_flat(clt_lowering *l, const clt_tensor *node) {
+    clt_reference_lower_flat(l, node, 1);
+}
+
 const clt_backend_row clt_reference_optimizer_rows[] = {
     {CLT_REFERENCE(pack), .lower = lower_pack},
-    {CLT_REFERENCE(accumulate), .lower = lower_accumulate},
+    {CLT_REFERENCE(accumulate), .lower = lower_flat},
     {CLT_REFERENCE(hyper_scale), .lower = lower_hyper_scale},
     {CLT_REFERENCE(hyper_unscale), .lower = lower_hyper_unscale},
     {CLT_REFERENCE(loss_scale), .lower = lower_loss_scale},
     {CLT_REFERENCE(norm_squared), .lower = lower_norm_squared},
     {CLT_REFERENCE(clip_scale), .lower = lower_clip_scale},
     {CLT_REFERENCE(guard), .lower = lower_guard},
-    {CLT_REFERENCE(clear_if_skipped), .lower = lower_clear_if_skipped},
-    {CLT_REFERENCE(average), .lower = lower_average},
-    {CLT_REFERENCE(sgd), .lower = lower_sgd},
-    {CLT_REFERENCE(adam), .lower = lower_adam},
+    {CLT_REFERENCE(clear_if_skipped), .lower = lower_flat},
+    {CLT_REFERENCE(average), .lower = lower_flat},
+    {CLT_REFERENCE(sgd), .lower = lower_flat},
+    {CLT_REFERENCE(adam), .lower = lower_flat},
     {0},
 };

@@ -23,6 +23,10 @@ void clt_reference_element_parameters(clt_text *text, const struct clt_code *cod
 void clt_reference_element_loads(clt_text *text, const struct clt_code *code, const clt_tensor *node);
 void clt_reference_element_arguments(clt_lowering *l, const struct clt_code *code);
 
+/* Kernels of CLT_FLOATS (cl/prelude.cl), `width` elements each: 1, or 4, by which what is flat, or a row of the table, can be divided. */
+void clt_reference_lower_flat(clt_lowering *l, const clt_tensor *node, int width); /* accumulate, clear_if_skipped, average, sgd and adam */
+void clt_reference_lower_embedding(clt_lowering *l, const clt_tensor *node, int width);
+
 /* Statistics of batch normalization in evaluation: those that training left. */
 void clt_reference_running_stats(clt_lowering *l, const clt_tensor *node);
 

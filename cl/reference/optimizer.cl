@@ -1,5 +1,5 @@
 /*
- * The optimizer, on flat tensors [count] that hold many parameters: one work-item an element, but for the
+ * The optimizer, on flat tensors [count] that hold many parameters: one work-item an element, of CLT_FLOATS in those that compute each alone, but for the
  * norm. `hyper` is what the host sets before a step; its places are those of runtime/ops/ops.h.
  *
  * Replicas on unlike devices must keep the same bits. So a product and a sum are rounded each by itself, which OPTIMIZER_EXACT in front of
@@ -17,13 +17,13 @@
 #define OPTIMIZER_STEP 6  /* the bits of an int: which update this is */
 
 /* The gradient scaled and clipped to +-limit, which may be infinite. NaN stays. */
-static float optimizer_clip(float g, float scale, float limit) {
+static CLT_FLOATS optimizer_clip(CLT_FLOATS g, float scale, float limit) {
     g *= scale;
-    return g > limit ? limit : g < -limit ? -limit : g;
+    return g > limit ? (CLT_FLOATS)(limit) : g < -limit ? (CLT_FLOATS)(-limit) : g;
 }
 
 /* acc = keep acc + x. With keep = 0 what acc held does not matter, not even NaN. */
-kernel void ref_accumulate(global float *acc, global const float *x, global const float *hyper, int count) {
+kernel void ref_accumulate(global CLT_FLOATS *acc, global const CLT_FLOATS *x, global const float *hyper, int count) {
     OPTIMIZER_EXACT
     int i = get_global_id(0);
     if (i >= count) return;
@@ -155,17 +155,17 @@ kernel void ref_guard(global const float *squared, global int *record, global fl
 }
 
 /* state = 0 if the update is left out: what came of gradients that are not finite does not stay. */
-kernel void ref_clear_if_skipped(global float *state, global const float *factor, int count) {
+kernel void ref_clear_if_skipped(global CLT_FLOATS *state, global const float *factor, int count) {
     int i = get_global_id(0);
     if (i < count && factor[0] < 0) state[i] = 0;
 }
 
 /* average += rest (params - average), where rest is 1 - decay; as it is if the update is left out. */
-kernel void ref_average(global float *average, global const float *params, global const float *factor, int count, float rest) {
+kernel void ref_average(global CLT_FLOATS *average, global const CLT_FLOATS *params, global const float *factor, int count, float rest) {
     OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0;
     if (i >= count) return;
-    float old = average[i];
+    CLT_FLOATS old = average[i];
     average[i] = leaves ? old : old + rest * (params[i] - old);
 }
 
@@ -176,31 +176,31 @@ kernel void ref_average(global float *average, global const float *params, globa
  *
  * torch.optim.SGD without momentum: g += weight_decay p; p -= lr g.
  */
-kernel void ref_sgd(global float *params, global const float *grads, global const float *hyper,
+kernel void ref_sgd(global CLT_FLOATS *params, global const CLT_FLOATS *grads, global const float *hyper,
                     global const float *factor, int count, float grad_scale, float clip_value, float lr_factor,
                     float weight_decay) {
     OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0;
     float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     if (i >= count) return;
-    float p = params[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
+    CLT_FLOATS p = params[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) g += weight_decay * p;
     params[i] = leaves ? p : p - lr * g;
 }
 
 /* torch.optim.SGD with momentum, without dampening: b = momentum b + g, at first b = g;
  * p -= lr b, or lr (g + momentum b) in Nesterov's form. */
-kernel void ref_sgd_momentum(global float *params, global const float *grads,
+kernel void ref_sgd_momentum(global CLT_FLOATS *params, global const CLT_FLOATS *grads,
                              global const float *hyper, global const float *factor,
-                             global float *buffer, int count, float grad_scale, float clip_value, float lr_factor,
+                             global CLT_FLOATS *buffer, int count, float grad_scale, float clip_value, float lr_factor,
                              float weight_decay, float momentum, int nesterov) {
     OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0, first = hyper[OPTIMIZER_FIRST] == 1;
     float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     if (i >= count) return;
-    float p = params[i], old = buffer[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
+    CLT_FLOATS p = params[i], old = buffer[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) g += weight_decay * p;
-    float b = first ? g : momentum * old + g;
+    CLT_FLOATS b = first ? g : momentum * old + g;
     buffer[i] = leaves ? old : b;
     params[i] = leaves ? p : p - lr * (nesterov ? g + momentum * b : b);
 }
@@ -210,9 +210,9 @@ kernel void ref_sgd_momentum(global float *params, global const float *grads,
  *     m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
  *     p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps).
  * rest1 and rest2 are 1 - beta1 and 1 - beta2, rounded once. */
-kernel void ref_adam(global float *params, global const float *grads,
+kernel void ref_adam(global CLT_FLOATS *params, global const CLT_FLOATS *grads,
                      global const float *hyper, global const float *factor,
-                     global float *moment1, global float *moment2, int count, float grad_scale,
+                     global CLT_FLOATS *moment1, global CLT_FLOATS *moment2, int count, float grad_scale,
                      float clip_value, float lr_factor, float weight_decay, float beta1, float rest1, float beta2, float rest2,
                      float eps, int decoupled) {
     OPTIMIZER_EXACT
@@ -220,14 +220,14 @@ kernel void ref_adam(global float *params, global const float *grads,
     float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     float rate = lr / hyper[OPTIMIZER_BIAS1], correction = 1 / hyper[OPTIMIZER_BIAS2];
     if (i >= count) return;
-    float old = params[i], old1 = moment1[i], old2 = moment2[i], p = old;
-    float g = optimizer_clip(grads[i], scale, clip_value) * clip;
+    CLT_FLOATS old = params[i], old1 = moment1[i], old2 = moment2[i], p = old;
+    CLT_FLOATS g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) {
         if (decoupled) p *= 1 - lr * weight_decay;
         else g += weight_decay * p;
     }
-    float m = beta1 * old1 + rest1 * g;
-    float v = beta2 * old2 + rest2 * g * g;
+    CLT_FLOATS m = beta1 * old1 + rest1 * g;
+    CLT_FLOATS v = beta2 * old2 + rest2 * g * g;
     moment1[i] = leaves ? old1 : m;
     moment2[i] = leaves ? old2 : v;
     params[i] = leaves ? old : p - rate * m / (sqrt(v) * correction + eps);

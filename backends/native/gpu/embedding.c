@@ -1,5 +1,6 @@
-/* The gradient of a table by rows (cl/native/gpu/embedding.cl). */
+/* Rows of a table, four elements a work-item (cl/reference/embedding.cl), and the table's gradient by rows (cl/native/gpu/embedding.cl). */
 #include "backends/native/gpu/gpu.h"
+#include "backends/reference/reference.h"
 #include "runtime/device/kernel_source.h"
 
 enum {
@@ -77,7 +78,16 @@ static bool supports(const clt_candidate *c) {
     return valid(c, parameters);
 }
 
+static bool supports_fours(const clt_candidate *c) {
+    return clt_gpu_fits(c->device) && c->node->inputs[0]->shape.dims[1] % 4 == 0;
+}
+
+static void lower_fours(clt_lowering *l, const clt_tensor *node) {
+    clt_reference_lower_embedding(l, node, 4);
+}
+
 const clt_backend_row clt_gpu_embedding_rows[] = {
+    {CLT_NATIVE(embedding), .supports = supports_fours, .lower = lower_fours},
     {CLT_NATIVE(embedding_grad), .requires = 1u << CLT_CAP_GROUPS, .tunables = tunables, .defaults = defaults, .supports = supports, .valid = valid, .lower = lower_grad},
     {0},
 };
