@@ -6,7 +6,7 @@
 #
 #   sh tools/check.sh [--quick | --gates | --long | --busy]
 #       --quick  all tests as users build it, and no more
-#       --gates  what looks at the code instead: cppcheck and clang-tidy, ThreadSanitizer, valgrind, coverage
+#       --gates  what looks at the code instead: cppcheck and clang-tidy, GPU vendors' compilers, ThreadSanitizer, valgrind, coverage
 #       --long   all tests in both builds, those labelled `long` too, all cases on the drivers, and the gates
 #       --busy   the default, beside six loops that keep the machine busy
 set -eu
@@ -18,8 +18,8 @@ busy=
 case ${1-} in
 '') ;;
 --quick) stages="build first all" ;;
---gates) stages="build lint-all build-tsan threads memory build-coverage coverage parsers" ;;
---long) stages="build first all-long build-asan-all sanitized-long lint-all drivers-all build-tsan threads memory build-coverage coverage parsers" ;;
+--gates) stages="build lint-all kernels build-tsan threads memory build-coverage coverage parsers" ;;
+--long) stages="build first all-long build-asan-all sanitized-long lint-all kernels drivers-all build-tsan threads memory build-coverage coverage parsers" ;;
 --busy) busy=6 ;;
 *)
     echo "usage: sh tools/check.sh [--quick | --gates | --long | --busy]" >&2
@@ -98,6 +98,7 @@ perform() {
     threads) run build-tsan -LE '^long$' ;;
     lint) sh "$root/tools/lint.sh" "$root/build" ;;
     lint-all) sh "$root/tools/lint.sh" --all "$root/build" ;;
+    kernels) sh "$root/tools/gpu_report.sh" --check "$root/docs/gpu-kernels.md" "$root/build" ;;
     drivers) drivers ;;
     drivers-all) sh "$root/tools/devices.sh" --quick "$results/drivers" ;;
     memory) memory ;;
@@ -110,6 +111,7 @@ perform() {
 command_of() {
     case $1 in
     lint | lint-all) echo "sh tools/lint.sh" ;;
+    kernels) echo "sh tools/gpu_report.sh --check docs/gpu-kernels.md build" ;;
     drivers) echo "sh tools/devices.sh --brief FOLDER" ;;
     drivers-all) echo "sh tools/devices.sh --quick FOLDER" ;;
     build*) echo "cmake --build $(echo "$1" | sed 's/-all$//')" ;;
