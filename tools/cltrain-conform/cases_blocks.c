@@ -109,12 +109,11 @@ static void norm_operands(operand *x, int64_t channels) {
     x[3] = (operand){.variable = "w.running_var", .shape = SHAPE(channels), .low = 0.5, .high = 2, .constant = true};
 }
 
-static void add_norm(case_list *list, bool full, int rows, int channels) {
-    operand x[5] = {{.shape = SHAPE(rows, channels), .low = -1, .high = 3}};
-    norm_operands(x + 1, channels);
+static void add_norm(case_list *list, clt_shape shape) {
+    operand x[5] = {{.shape = shape, .low = -1, .high = 3}};
+    norm_operands(x + 1, shape.dims[1]);
     test_case *c = case_add(list, &operation_batch_norm, "chunks", x, 5);
-    c->full = full;
-    c->large = rows * channels > 10000;
+    c->large = clt_shape_elements(&shape) > 10000;
 }
 
 static void add_norm_conv(case_list *list, clt_shape image, int channels) {
@@ -125,8 +124,10 @@ static void add_norm_conv(case_list *list, clt_shape image, int channels) {
 }
 
 static void add_norms(case_list *list) {
-    add_norm(list, false, 67, 515);  /* 512 columns of a block, 16384 elements of a chunk */
-    add_norm(list, false, 519, 3);   /* 512 images of a chunk */
+    add_norm(list, (clt_shape)SHAPE(67, 515)); /* 512 columns of a block, 16384 elements of a chunk */
+    add_norm(list, (clt_shape)SHAPE(519, 3));  /* 512 images of a chunk */
+    add_norm(list, (clt_shape)SHAPE(4, 1, 41, 100)); /* 16384 elements of a channel: three images of a chunk, by four */
+    add_norm(list, (clt_shape)SHAPE(4, 2, 41, 101)); /* and one by one */
     add_norm_conv(list, (clt_shape)SHAPE(1, 9, 6, 6), 520);
     operand x[] = {{.shape = SHAPE(3, 8200), .low = -1, .high = 3},
                    {.variable = "w.weight", .shape = SHAPE(8200)},
