@@ -35,7 +35,7 @@ AMD = {"gfx900": 10, "gfx90a": 8, "gfx942": 8, "gfx1030": 16, "gfx1100": 16}
 AMD_PAIRS = ("gfx90a", "gfx942", "gfx1100")  # an instruction may have two multiply-adds
 INTEL = ("dg2", "tgllp")
 
-Kernel = collections.namedtuple("Kernel", "path name group fixed_group text")
+Kernel = collections.namedtuple("Kernel", "path name group text")
 # spills: bytes; occupancy: a share, None where it is not known; load: bytes of the widest load of global memory; inner: multiply-adds among the instructions of
 # the innermost loop that has most of them; tile: of the loop around it. None where there is none.
 Code = collections.namedtuple("Code", "registers spills occupancy load inner tile width", defaults=(None,))
@@ -233,28 +233,24 @@ def targets():
     return listed + [(name, intel, None if ocloc() else "no ocloc") for name in INTEL]
 
 
-def read_kernels(folders):
-    """Those that differ, and in which folders each is."""
-    found = {}
+def documents_of(folders):
     for folder in folders:
         with open(f"{folder}/backends.json", encoding="utf-8") as file:
-            listed = json.load(file)["kernels"]
-        for k in listed:
-            with open(f"{folder}/{k['file']}", encoding="utf-8") as file:
+            yield json.load(file)
+
+
+def read_kernels(folders):
+    """Those that differ: {(name, digest): (text, work-items in a group)}."""
+    found = {}
+    for folder, document in zip(folders, documents_of(folders)):
+        for kernel in document["kernels"]:
+            with open(f"{folder}/{kernel['file']}", encoding="utf-8") as file:
                 text = file.read()
-            group = 1
-            for size in k["group"]:
-                group *= size
+            group = math.prod(kernel["group"])
             # CPU drivers are not told of a fixed group (backends/native/gpu/gpu.c).
             text = text.replace("#define GPU_FIXED_GROUP \n", f"#define GPU_FIXED_GROUP __attribute__((reqd_work_group_size({group}, 1, 1)))\n")
-            found.setdefault((k["kernel"], hashlib.sha256(text.encode()).hexdigest()), (text, group, k["fixed_group"]))
+            found.setdefault((kernel["kernel"], hashlib.sha256(text.encode()).hexdigest()), (text, group))
     return found
-
-
-def models_of(folders):
-    for folder in folders:
-        with open(f"{folder}/backends.json", encoding="utf-8") as file:
-            yield json.load(file)["model"]
 
 
 def compile_all(found, wanted):
@@ -262,13 +258,13 @@ def compile_all(found, wanted):
     results = {key: {} for key in found}
 
     def one(job):
-        (key, (text, group, fixed)), (name, function, _) = job
+        (key, (text, group)), (name, function, _) = job
         with tempfile.TemporaryDirectory(prefix="cltrain-gpu-") as folder:
             path = f"{folder}/k.cl"
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
             try:
-                return key, name, function(Kernel(path, key[0], group, fixed, text), name, folder)
+                return key, name, function(Kernel(path, key[0], group, text), name, folder)
             except CannotCompile as why:
                 return key, name, why
 
@@ -276,6 +272,42 @@ def compile_all(found, wanted):
         for key, name, code in pool.map(one, [(item, target) for item in found.items() for target in wanted]):
             results[key][name] = code
     return results
+
+
+# ---- time ----
+
+# Vendors' data sheets: GFLOP/s of f32 in vectors, GB/s of memory; and the target whose code such a card runs, or one like it.
+Card = collections.namedtuple("Card", "name target gflops gbytes")
+CARDS = [Card("RTX 3060", "sm_86", 12740, 360), Card("H200", "sm_90", 66900, 4800), Card("RX 580", "gfx900", 6175, 256),
+         Card("RX 6700 XT", "gfx1030", 13210, 384), Card("MI250X, one die", "gfx90a", 23950, 1638), Card("Arc A770", "dg2", 19660, 560)]
+OF_BANDWIDTH, LAUNCH = 0.85, 5e-6
+
+
+def step_of(document, gflops, gbytes, launch=LAUNCH):
+    """Seconds of a training step, and the part of them in which arithmetic is the limit: each node takes as long as its arithmetic at so many GFLOP/s or its
+    bytes at so many GB/s, whichever is longer; and each launch so many seconds."""
+    arithmetic = memory = 0
+    for problem in document["problems"]:
+        for_flops, for_bytes = problem["gflop"] / gflops, problem["gbyte"] / gbytes
+        arithmetic += problem["count"] * for_flops if for_flops > for_bytes else 0
+        memory += problem["count"] * for_bytes if for_flops <= for_bytes else 0
+    total = arithmetic + memory + launch * sum(kernel["launches"] for kernel in document["kernels"])
+    return total, arithmetic / total
+
+
+def share_of(codes, target):
+    shares = [c[target].tile for c in codes if target in c and c[target].tile]
+    return sum(shares) / len(shares) if shares else None
+
+
+def step_rows(documents, contractions):
+    for document in documents:
+        cells = []
+        for card in CARDS:
+            share = share_of(contractions, card.target)
+            seconds, arithmetic = step_of(document, share * card.gflops, OF_BANDWIDTH * card.gbytes) if share else (0, 0)
+            cells.append(f"{1e3 * seconds:.3g} ms, {percent(arithmetic)}" if share else "-")
+        yield [document["model"]] + cells
 
 
 # ---- the page ----
@@ -339,6 +371,15 @@ Models: {models}. Compilers: {compilers}.
 """
 
 
+TIMES = """## Steps, as a model of time has them
+
+f32. Each node of a step takes as long as its arithmetic, at the card's peak times the mean share of
+its target's contractions, or as what it has to read and write, at 0.85 of the card's bandwidth,
+whichever is longer; each launch takes 5 us. Peaks and bandwidths are those of data sheets. Behind
+the time is the part of it that is arithmetic. No such card has been measured.
+"""
+
+
 def versions(wanted):
     names = {name for name, _, _ in wanted}
     clangs = sorted({CLANG.get(n, USUAL_CLANG) for n in names if n not in INTEL})
@@ -354,11 +395,11 @@ def usable(results):
     return {key: {n: c for n, c in codes.items() if isinstance(c, Code)} for key, codes in results.items()}
 
 
-def page(results, wanted, models):
+def page(results, wanted, documents):
     names = [name for name, _, _ in wanted]
     good = usable(results)
     contractions = [codes for key, codes in good.items() if is_contraction(key[0])]
-    yield HEAD.format(models=", ".join(models), compilers=versions(wanted))
+    yield HEAD.format(models=", ".join(d["model"] for d in documents), compilers=versions(wanted))
     yield f"## Contractions\n\n{len(contractions)} variants.\n"
     yield table(["target", "registers", "that spill", "occupancy", "share, innermost loop", "share, loop over tiles: least, mean, most", "lanes"],
                 [contraction_row(n, [c[n] for c in contractions if n in c]) for n in names if any(n in c for c in contractions)])
@@ -368,6 +409,8 @@ def page(results, wanted, models):
         if not is_contraction(key[0]):
             families.setdefault(family(key[0]), []).append(codes)
     yield table(["kernel"] + names, [[f"`{f}`"] + [cell([c[n] for c in codes if n in c]) for n in names] for f, codes in sorted(families.items())])
+    yield TIMES
+    yield table(["model"] + [f"{card.name} ({card.target})" for card in CARDS], list(step_rows(documents, contractions)))
     failures = [(key[0], n, c) for key, codes in results.items() for n, c in codes.items() if isinstance(c, CannotCompile)]
     if failures:
         yield "## What does not compile\n"
@@ -424,7 +467,7 @@ def main():
     results = compile_all(read_kernels(folders[:split]), [t for t in wanted if t[0] not in INTEL])
     for key, codes in compile_all(read_kernels(folders[split + 1:] or folders[:split]), [t for t in wanted if t[0] in INTEL]).items():
         results.setdefault(key, {}).update(codes)
-    text = "\n".join(page(results, wanted, models_of(folders[:split])))
+    text = "\n".join(page(results, wanted, list(documents_of(folders[:split]))))
     if not checked:
         print(text)
         return 0

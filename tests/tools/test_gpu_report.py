@@ -56,6 +56,16 @@ class Shares(unittest.TestCase):
         self.assertEqual(products("v_add_f32_e32 v1, v2, v3"), 0)
 
 
+class Time(unittest.TestCase):
+    def test_longer_of_both(self):
+        # 2 x 10 ms of arithmetic, 30 ms of memory, and 10 launches of 1 ms.
+        document = {"problems": [{"count": 2, "gflop": 1.0, "gbyte": 0.01}, {"count": 1, "gflop": 0.1, "gbyte": 3.0}],
+                    "kernels": [{"launches": 7}, {"launches": 3}]}
+        seconds, arithmetic = report.step_of(document, 100, 100, 1e-3)
+        self.assertAlmostEqual(seconds, 0.06)
+        self.assertAlmostEqual(arithmetic, 0.02 / 0.06)
+
+
 class Worse(unittest.TestCase):
     def test_same_is_not(self):
         self.assertEqual(list(report.compare(page(), page())), [])

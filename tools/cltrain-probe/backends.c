@@ -78,8 +78,8 @@ static json_t *problem_json(const clt_problem_info *p) {
     for (int i = 0; i < p->n_rows; i++)
         json_array_append_new(candidates, json_pack("{s:s, s:s?}", "backend", p->rows[i].backend, "refusal",
                                                     p->rows[i].refusal));
-    return json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:o}", "problem", p->problem, "op", p->op, "count",
-                     p->count, "gflop", p->gflop, "backend", p->backend, "parameters", p->parameters, "why", p->why,
+    return json_pack("{s:s, s:s, s:i, s:f, s:f, s:s, s:s, s:s, s:s, s:o}", "problem", p->problem, "op", p->op, "count",
+                     p->count, "gflop", p->gflop, "gbyte", p->gbyte, "backend", p->backend, "parameters", p->parameters, "why", p->why,
                      "from", p->from, "rows", candidates);
 }
 

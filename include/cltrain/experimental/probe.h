@@ -65,6 +65,7 @@ typedef struct clt_problem_info {
     const char *op;
     int count;    /* how often it is in a step */
     double gflop; /* of one, if it is arithmetic that counts; else 0 */
+    double gbyte; /* of one: what it has to read and write, each once */
     const char *backend, *parameters; /* that serve it; backend is "" if none does */
     /* "only one", "default", "measured", "shipped", "nearest", "nearest shipped" or "none fits" */
     const char *why;
