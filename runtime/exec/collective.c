@@ -92,6 +92,7 @@ static clt_status finish(clt_collective *e) {
     clt_status status = clt_work_wait(work);
     if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(e->node));
     e->begun = false;
+    e->arrived = true;
     return clt_transit_end(e->transit, range.offset, range.bytes);
 }
 
@@ -131,6 +132,27 @@ clt_status clt_collectives_step(clt_collectives *x, size_t index, int segment) {
     return finish_due(x, end, index, NULL);
 }
 
+bool clt_collectives_is_whole(clt_collectives *x, const clt_tensor *node, const char *row) {
+    for (size_t i = 0; i < x->n; i++) {
+        if (x->items[i].node != node) continue;
+        x->items[i].awaited = row;
+        x->items[i].arrived = false;
+        return false;
+    }
+    return true;
+}
+
+const clt_tensor *clt_collectives_arrived(clt_collectives *x, const char **row) {
+    for (size_t i = 0; i < x->n; i++) {
+        clt_collective *e = &x->items[i];
+        if (!e->awaited || !e->arrived) continue;
+        *row = e->awaited;
+        e->awaited = NULL;
+        return e->node;
+    }
+    return NULL;
+}
+
 clt_status clt_collectives_finish(clt_collectives *x) {
     return finish_due(x, x->n, SIZE_MAX, NULL);
 }
@@ -151,6 +173,7 @@ void clt_collectives_abandon(clt_collectives *x, clt_status status, const char *
         clt_collective *e = &x->items[i];
         if (e->work) clt_work_wait(e->work);
         e->work = NULL;
+        e->awaited = NULL;
         if (e->begun && clt_transit_wait(e->transit, &host) == CLT_OK) clt_transit_end(e->transit, 0, 0);
         e->begun = false;
     }

@@ -176,6 +176,17 @@ static clt_status look_at_leaves(clt_plan *plan, clt_plan_look *look, void *user
     return CLT_OK;
 }
 
+/* What other ranks gave their parts of is there later than what its own launches gave. */
+static clt_status look_at_arrived(clt_plan *plan, clt_plan_look *look, void *user, clt_status *seen) {
+    const char *row;
+    CLT_TRY(clt_device_finish(plan->device));
+    for (const clt_tensor *node; (node = clt_collectives_arrived(&plan->collectives, &row));) {
+        const clt_tensor *result = clt_node_result(node);
+        if (*seen >= 0) *seen = look(user, result, plan->memory[result->index], row);
+    }
+    return CLT_OK;
+}
+
 /* One node after the other. Other ranks run it to the end too, so that what `look` says is kept until then. */
 static clt_status run_segment_slowly(clt_plan *plan, int segment, clt_plan_look *look, void *user, clt_status *seen) {
     const clt_launch_origin *before = NULL;
@@ -185,18 +196,21 @@ static clt_status run_segment_slowly(clt_plan *plan, int segment, clt_plan_look 
         for (end = i + 1; end < segment_end && plan->launches[end].origin.node == origin->node;) end++;
         CLT_TRY(enqueue_range(plan, NULL, &before, i, end, segment));
         clt_device_set_origin(plan->device, NULL);
-        CLT_TRY(clt_device_finish(plan->device));
+        CLT_TRY(look_at_arrived(plan, look, user, seen));
         const clt_tensor *result = clt_node_result(origin->node);
+        if (!clt_collectives_is_whole(&plan->collectives, origin->node, origin->row)) continue;
         if (*seen >= 0) *seen = look(user, result, plan->memory[result->index], origin->row);
     }
     CLT_TRY(clt_carries_step(&plan->carries, segment_end, segment));
     CLT_TRY(clt_carries_finish(&plan->carries));
-    return clt_collectives_step(&plan->collectives, segment_end, segment);
+    CLT_TRY(clt_collectives_step(&plan->collectives, segment_end, segment));
+    return look_at_arrived(plan, look, user, seen);
 }
 
 static clt_status run_slowly(clt_plan *plan, clt_plan_look *look, void *user, clt_status *seen) {
     for (int s = 0; s < plan->n_segments; s++) CLT_TRY(run_segment_slowly(plan, s, look, user, seen));
-    return clt_collectives_finish(&plan->collectives);
+    CLT_TRY(clt_collectives_finish(&plan->collectives));
+    return look_at_arrived(plan, look, user, seen);
 }
 
 clt_status clt_plan_run_slowly(clt_plan *plan, clt_plan_look *look, void *user) {
