@@ -90,8 +90,10 @@ void clt_launch_begin_typed(clt_lowering *l, const char *path, clt_dtype storage
     begin_own(l, path, definitions, wide, kernel, count, group);
 }
 
-void clt_launch_begin_fours(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group) {
-    if (l->status == CLT_OK) begin_own(l, path, "#define CLT_FLOATS float4\n", false, kernel, count, group);
+void clt_launch_begin_floats(clt_lowering *l, const char *path, int width, const char *kernel, int64_t count, int group) {
+    if (l->status < 0) return;
+    if (width == 1) clt_launch_begin(l, path, kernel, count, group);
+    else begin_own(l, path, "#define CLT_FLOATS float4\n", false, kernel, count, group);
 }
 
 void clt_launch_begin_module(clt_lowering *l, const clt_module *given, const char *kernel, int64_t count, int group) {

@@ -32,7 +32,7 @@
  * a program of its own (clt_launch_begin_typed). Halves are read and written by built-in functions, which need no cl_khr_fp16.
  *
  * Where all that a kernel does with floats it does with each element alone, they are CLT_FLOATS: a float, or four of them in the rows for GPU-class devices
- * (clt_launch_begin_fours).
+ * (clt_launch_begin_floats).
  */
 #ifndef CLT_STORAGE
 #define CLT_STORAGE f32

@@ -133,8 +133,7 @@ void clt_reference_lower_flat(clt_lowering *l, const clt_tensor *node, int width
     int64_t count = clt_tensor_elements(node) / width;
     char kernel[64];
     snprintf(kernel, sizeof kernel, "ref_%s%s", node->op->name, momentum ? "_momentum" : "");
-    if (width == 4) clt_launch_begin_fours(l, path, kernel, count, CLT_REFERENCE_GROUP);
-    else clt_launch_begin(l, path, kernel, count, CLT_REFERENCE_GROUP);
+    clt_launch_begin_floats(l, path, width, kernel, count, CLT_REFERENCE_GROUP);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_int(l, count);
     if (node->op == &clt_op_average) clt_launch_float(l, (float)(1 - (double)((const clt_average_attributes *)node->attributes)->decay));

@@ -132,14 +132,14 @@ clt_status clt_collectives_step(clt_collectives *x, size_t index, int segment) {
     return finish_due(x, end, index, NULL);
 }
 
-bool clt_collectives_is_whole(clt_collectives *x, const clt_tensor *node, const char *row) {
+bool clt_collectives_await(clt_collectives *x, const clt_tensor *node, const char *row) {
     for (size_t i = 0; i < x->n; i++) {
         if (x->items[i].node != node) continue;
         x->items[i].awaited = row;
         x->items[i].arrived = false;
-        return false;
+        return true;
     }
-    return true;
+    return false;
 }
 
 const clt_tensor *clt_collectives_arrived(clt_collectives *x, const char **row) {

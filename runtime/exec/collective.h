@@ -19,7 +19,7 @@ typedef struct clt_collective {
     clt_transit *transit;
     clt_work *work;          /* of the communicator, once it has been given the memory */
     bool begun;
-    const char *awaited; /* the row, from clt_collectives_is_whole until its result was given */
+    const char *awaited; /* the row, from clt_collectives_await until its result was given */
     bool arrived;
 } clt_collective;
 
@@ -42,8 +42,8 @@ clt_status clt_collective_bind(clt_collective *collective, clt_device *device, c
 void clt_collectives_join(clt_collectives *collectives);
 /* What is due before launch `index`: those of the segment begin, then others finish. */
 clt_status clt_collectives_step(clt_collectives *collectives, size_t index, int segment);
-/* If the node's result is exchanged: false, and clt_collectives_arrived gives it, with the row, once it is there. */
-bool clt_collectives_is_whole(clt_collectives *collectives, const clt_tensor *node, const char *row);
+/* True if the node's result is exchanged: clt_collectives_arrived gives it, with the row, once it is there. */
+bool clt_collectives_await(clt_collectives *collectives, const clt_tensor *node, const char *row);
 /* Another one that is there; NULL: none. */
 const clt_tensor *clt_collectives_arrived(clt_collectives *collectives, const char **row);
 /* At the end of a run. */

@@ -198,7 +198,7 @@ static clt_status run_segment_slowly(clt_plan *plan, int segment, clt_plan_look 
         clt_device_set_origin(plan->device, NULL);
         CLT_TRY(look_at_arrived(plan, look, user, seen));
         const clt_tensor *result = clt_node_result(origin->node);
-        if (!clt_collectives_is_whole(&plan->collectives, origin->node, origin->row)) continue;
+        if (clt_collectives_await(&plan->collectives, origin->node, origin->row)) continue;
         if (*seen >= 0) *seen = look(user, result, plan->memory[result->index], origin->row);
     }
     CLT_TRY(clt_carries_step(&plan->carries, segment_end, segment));

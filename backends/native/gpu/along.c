@@ -1,7 +1,8 @@
 /* What goes along contiguous rows (cl/native/gpu/along.cl): softmax, cross-entropy and layer normalization with their gradients. */
+#include <stdio.h>
+
 #include "backends/native/along.h"
 #include "backends/native/gpu/gpu.h"
-#include "runtime/device/kernel_source.h"
 
 enum {
     GROUP = 64,
@@ -37,18 +38,12 @@ static bool supports(const clt_candidate *c) {
 }
 
 static void begin(clt_lowering *l, const clt_tensor *node, int n_inputs, const clt_tensor *result) {
-    static const char path[] = "native/gpu/along.cl";
     clt_rows rows;
-    clt_text text = {0};
     clt_rows_of(node, &rows);
     cut c = cut_of(&rows);
-    clt_text_add(&text, "#define CLT_STORAGE %s\n%s", clt_dtype_name(node->inputs[0]->dtype), clt_kernel_source_find(l->device, CLT_PRELUDE));
-    clt_gpu_group_text(&text, l->device, c.items);
-    clt_text_add(&text, "#define GPU_LANES %d\n#define GPU_VECTOR %d\n#define GPU_LOADS %d\n%s%s", c.lanes, c.vector, c.loads,
-                 clt_kernel_source_find(l->device, "native/gpu/fours.cl"), clt_kernel_source_find(l->device, path));
-    if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_module(l, &(clt_module){.text = text.data, .isolated = true, .label = path, .separable = true}, l->row->data, c.groups * c.items, c.items);
-    clt_text_free(&text);
+    char definitions[96];
+    snprintf(definitions, sizeof definitions, "#define GPU_LANES %d\n#define GPU_VECTOR %d\n#define GPU_LOADS %d\n", c.lanes, c.vector, c.loads);
+    clt_gpu_begin(l, "native/gpu/along.cl", node->inputs[0]->dtype, definitions, l->row->data, c.groups * c.items, c.items);
     clt_launch_fix_group(l, c.items);
     for (int i = 0; i < n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_tensor(l, result);

@@ -1,7 +1,8 @@
 /* The statistics and the gradients' sums of batch normalization (cl/native/gpu/batch_norm.cl): x is read once for each. */
+#include <stdio.h>
+
 #include "backends/native/gpu/gpu.h"
 #include "backends/reference/reference.h"
-#include "runtime/device/kernel_source.h"
 
 static const char path[] = "native/gpu/batch_norm.cl";
 
@@ -25,20 +26,15 @@ static cut cut_of(const clt_tensor *x) {
     return c;
 }
 
-static void begin(clt_lowering *l, const clt_tensor *x, const char *kernel, int64_t count, int group) {
-    clt_text text = {0};
-    clt_text_add(&text, "#define CLT_STORAGE %s\n%s", clt_dtype_name(x->dtype), clt_kernel_source_find(l->device, CLT_PRELUDE));
-    clt_gpu_group_text(&text, l->device, ITEMS);
-    clt_text_add(&text, "#define GPU_VECTOR %d\n%s%s", cut_of(x).vector, clt_kernel_source_find(l->device, "native/gpu/fours.cl"), clt_kernel_source_find(l->device, path));
-    const clt_module module = {.text = text.data, .isolated = true, .label = path, .separable = true};
-    if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_module(l, &module, kernel, count, group);
-    clt_text_free(&text);
+static void begin(clt_lowering *l, const clt_tensor *x, const char *kernel, int64_t count) {
+    char vector[32];
+    snprintf(vector, sizeof vector, "#define GPU_VECTOR %d\n", cut_of(x).vector);
+    clt_gpu_begin(l, path, x->dtype, vector, kernel, count, ITEMS);
 }
 
 /* A work-group for each chunk of each channel. */
 static void begin_chunks(clt_lowering *l, const clt_tensor *x, const char *kernel) {
-    begin(l, x, kernel, cut_of(x).chunks * x->shape.dims[1] * ITEMS, ITEMS);
+    begin(l, x, kernel, cut_of(x).chunks * x->shape.dims[1] * ITEMS);
     clt_launch_fix_group(l, ITEMS);
     clt_launch_tensor(l, x);
 }
@@ -55,7 +51,7 @@ static void begin_joining(clt_lowering *l, const clt_tensor *x, const char *kern
     begin_chunks(l, x, "gpu_batch_norm_chunks");
     clt_launch_scratch(l, chunks);
     launch_cut(l, x);
-    begin(l, x, kernel, x->shape.dims[1], ITEMS);
+    begin(l, x, kernel, x->shape.dims[1]);
     clt_launch_scratch(l, chunks);
 }
 
@@ -89,7 +85,7 @@ static void lower_grad(clt_lowering *l, const clt_tensor *node) {
     clt_launch_tensor(l, node->inputs[3]);
     clt_launch_scratch(l, partial);
     launch_cut(l, x);
-    begin(l, x, "gpu_batch_norm_total", count, ITEMS);
+    begin(l, x, "gpu_batch_norm_total", count);
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node->outputs[0]);
     clt_launch_ints(l, (int64_t[]){count, chunks}, 2, 2);

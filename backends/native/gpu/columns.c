@@ -1,7 +1,8 @@
 /* Sums down columns (cl/native/gpu/columns.cl). */
+#include <stdio.h>
+
 #include "backends/native/columns.h"
 #include "backends/native/gpu/gpu.h"
-#include "runtime/device/kernel_source.h"
 
 enum {
     ITEMS = 64,
@@ -29,16 +30,10 @@ static int vector_of(const clt_columns *m) {
 
 /* from: of elements of this type. `parts` of the sums are f32. */
 static void begin(clt_lowering *l, const clt_columns *m, int64_t chunks, clt_dtype from, clt_dtype to) {
-    static const char path[] = "native/gpu/columns.cl";
-    clt_text text = {0};
     int vector = vector_of(m);
-    clt_text_add(&text, "#define CLT_STORAGE %s\n#define GPU_RESULT %s\n%s", clt_dtype_name(from), clt_dtype_name(to), clt_kernel_source_find(l->device, CLT_PRELUDE));
-    clt_gpu_group_text(&text, l->device, ITEMS);
-    clt_text_add(&text, "#define GPU_LANES %d\n#define GPU_VECTOR %d\n%s%s", LANES, vector, clt_kernel_source_find(l->device, "native/gpu/fours.cl"),
-                 clt_kernel_source_find(l->device, path));
-    if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, path, text.data, true, "gpu_columns_sum", groups_of(m, chunks, vector) * ITEMS, ITEMS);
-    clt_text_free(&text);
+    char definitions[96];
+    snprintf(definitions, sizeof definitions, "#define GPU_RESULT %s\n#define GPU_LANES %d\n#define GPU_VECTOR %d\n", clt_dtype_name(to), LANES, vector);
+    clt_gpu_begin(l, "native/gpu/columns.cl", from, definitions, "gpu_columns_sum", groups_of(m, chunks, vector) * ITEMS, ITEMS);
     clt_launch_fix_group(l, ITEMS);
 }
 

@@ -142,6 +142,17 @@ void clt_gpu_group_text(clt_text *text, const clt_device *device, int items) {
                  tells ? "__attribute__((reqd_work_group_size(GPU_ITEMS, 1, 1)))" : "");
 }
 
+void clt_gpu_begin(clt_lowering *l, const char *path, clt_dtype storage, const char *definitions, const char *kernel, int64_t count, int items) {
+    clt_text text = {0};
+    clt_text_add(&text, "#define CLT_STORAGE %s\n%s", clt_dtype_name(storage), clt_kernel_source_find(l->device, CLT_PRELUDE));
+    clt_gpu_group_text(&text, l->device, items);
+    clt_text_add(&text, "%s%s%s", definitions, clt_kernel_source_find(l->device, "native/gpu/fours.cl"), clt_kernel_source_find(l->device, path));
+    const clt_module module = {.text = text.data, .isolated = true, .label = path, .separable = true};
+    if (text.status < 0) clt_lower_fail(l, text.status);
+    else clt_launch_begin_module(l, &module, kernel, count, items);
+    clt_text_free(&text);
+}
+
 void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes) {
     if (y->dtype != CLT_F32) clt_text_add(text, "#define CLT_STORAGE %s\n", clt_dtype_name(y->dtype));
     if (y->dtype != CLT_F32 && !finishes) clt_text_add(text, "#define GPU_RESULT f32\n");

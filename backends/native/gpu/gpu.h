@@ -66,6 +66,9 @@ enum { CLT_GPU_ENOUGH_GROUPS = 128 };
 bool clt_gpu_fits(const clt_device *device);
 /* Defines GPU_ITEMS and GPU_FIXED_GROUP. */
 void clt_gpu_group_text(clt_text *text, const clt_device *device, int items);
+/* Begins a kernel of an embedded file, behind the prelude for this storage type, GPU_ITEMS and GPU_FIXED_GROUP for groups of `items`, the definitions, and
+ * fours.cl. */
+void clt_gpu_begin(clt_lowering *l, const char *path, clt_dtype storage, const char *definitions, const char *kernel, int64_t count, int items);
 /* What stands in front of all kernels: the prelude, for tensors of y's storage type, and how results of y are stored: with its epilogue, if this kernel finishes them
  * and no sum of parts does. */
 void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes);
