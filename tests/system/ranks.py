@@ -234,6 +234,52 @@ def early():
     check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["steps"] == wanted["steps"], f"2 are left: {got}")
 
 
+def meet(victim, ends, late, milliseconds):
+    """Three ranks begin, of which one ends as its environment makes it and another is late to receive; gives what became of them."""
+    preload = f"LD_PRELOAD={EARLY_END} ASAN_OPTIONS=${{ASAN_OPTIONS:+$ASAN_OPTIONS:}}verify_asan_link_order=0"
+    script = (f'[ "$RANK" = {victim} ] && export {preload} {ends}; '
+              f'[ "$RANK" = {late} ] && export {preload} CLTRAIN_TEST_LATE_MS={milliseconds}; exec {TRAIN} "$@"')
+    arguments = command(3, ("--on-failure", "continue"), ("--steps", 2, "--batch", 16, *SGD))
+    at = arguments.index(TRAIN)
+    process = begin(arguments[:at] + ["sh", "-c", script, "sh"] + arguments[at + 1:])
+    process.wait(timeout=200)
+    before_training = said("err").partition("First step done")[0]
+    if "joining the other ranks" in before_training:
+        return "no group"
+    check(process.returncode == 0, f"rank {victim} ended ({ends}), rank {late} being late, and the others, too:\n{said('err')}")
+    if f"rank {victim} was lost" not in before_training:
+        return "trained"
+    got = report()
+    check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["steps"] == 2, f"2 of 3 are left: {got}")
+    check(got["shares"] in ([16, 16], [24, 24]), f"shares {got['shares']}")
+    return "went on"
+
+
+def dies_while_all_meet(victim, late, every):
+    """At each of its sends in turn."""
+    went_on = 0
+    for send in range(24, 1000, every):
+        became = meet(victim, f"CLTRAIN_TEST_ENDS_AT={send}", late, 10)
+        went_on += became == "went on"
+        if became == "trained":
+            break
+    print(f"rank {victim} died while all met, rank {late} being late: the others went on {went_on} times")
+    check(went_on >= 4, f"rank {victim} never died while all met")
+
+
+def while_meeting(every=4, order=((1, 0), (1, 2))):
+    """A rank leaves or dies while all meet, and another is late: what one has come through the others have not."""
+    for victim, late in order:
+        for milliseconds in (20, 50):
+            check(meet(victim, "CLTRAIN_DEVICE=there-is-none", late, milliseconds) == "went on", f"rank {victim} had a device:\n{said('err')}")
+    for victim, late in order[:1] if every > 1 else order:
+        dies_while_all_meet(victim, late, every)
+
+
+def while_meeting_anywhere():
+    while_meeting(1, ((1, 0), (1, 2), (0, 1), (0, 2), (2, 0), (2, 1)))
+
+
 def twice():
     """A second rank is killed while the others go on without the first."""
     for seconds in (0, 0.02):
@@ -479,10 +525,10 @@ def deaths():
 
 
 def main():
-    global TRAIN, RUN, MODEL, FOLDER
-    TRAIN, RUN = map(os.path.abspath, sys.argv[1:3])
-    MODEL = sys.argv[4] if len(sys.argv) > 4 else "convnet"
-    case = globals()[sys.argv[3].replace("-", "_")]
+    global TRAIN, RUN, EARLY_END, MODEL, FOLDER
+    TRAIN, RUN, EARLY_END = map(os.path.abspath, sys.argv[1:4])
+    MODEL = sys.argv[5] if len(sys.argv) > 5 else "convnet"
+    case = globals()[sys.argv[4].replace("-", "_")]
     FOLDER = tempfile.mkdtemp(prefix="cltrain-ranks-")
     try:
         case()

@@ -149,10 +149,9 @@ static clt_status gather_facts(const options *given, const data_parts *data, con
 int agreement_begin(options *given, const data_parts *data, ranks *group) {
     gathered g;
     clt_status status = gather_facts(given, data, group, &g);
-    while (status < 0) {
+    if (status < 0) {
         free(g.all);
-        if (!ranks_may_go_on(group, given, status)) return library_error(status, "meeting the other ranks");
-        status = gather_facts(given, data, group, &g);
+        return ranks_meeting_failed(group, given, status);
     }
     int code = compare(&g, group, fact_words, FACTS);
     if (!code) code = compare_values(&g, group);

@@ -8,9 +8,8 @@
 #include "options.h"
 #include "ranks.h"
 
-/* Before anything depends on them: all have the same data and --shares, and options->each_batch becomes every rank's own --batch. Ranks
- * that are lost meanwhile are left out, where options->on_failure allows. Returns 0; EXIT_USAGE after saying what two ranks differ in;
- * EXIT_FAILED. */
+/* Before anything depends on them: all have the same data and --shares, and options->each_batch becomes every rank's own --batch.
+ * Returns 0; EXIT_USAGE after saying what two ranks differ in; RANKS_MEET_ANEW; EXIT_FAILED after saying why. */
 int agreement_begin(options *options, const data_parts *data, ranks *group);
 
 /* All options that must be the same are. They must be complete. CLT_E_MISMATCH was said already. */

@@ -94,7 +94,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     announce(&result, data);
     if (given->summary) return ranks_lead(group) ? summarize(given, data, made, device) : 0;
     code = run_training(&result, given, data, made, device, group);
-    if (code != EXIT_FAILED && code != EXIT_USAGE && ranks_lead(group) && !given->lr_find) {
+    if ((code == 0 || code > EXIT_SIGNAL) && ranks_lead(group) && !given->lr_find) {
         int printed = print_report(&result);
         if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);
         if (!code) code = printed;
@@ -118,18 +118,20 @@ static int open_data(data_parts *data, const options *given, ranks *group) {
 }
 
 /* `device`: NULL opens the one of the options. */
-static int train_on_data(options *given, const data_parts *data, ranks *group, clt_device *device) {
+static int train_on_data(const options *as_given, const data_parts *data, ranks *group, clt_device *device) {
     task made = {0};
     clt_device *opened = NULL;
-    int code = agreement_begin(given, data, group);
-    if (!code) code = recipe_complete(given, clt_dataset_samples(data->train), group->rank, group->size);
-    if (!code) code = task_build(&made, given, data);
-    if (!code && !device) code = device_open(&opened, given->device);
-    if (!code) code = train_on(given, data, &made, device ? device : opened, group);
+    options given = *as_given; /* to be completed */
+    given.ranks = group->begun;
+    int code = agreement_begin(&given, data, group);
+    if (!code) code = recipe_complete(&given, clt_dataset_samples(data->train), group->rank, group->size);
+    if (!code) code = task_build(&made, &given, data);
+    if (!code && !device) code = device_open(&opened, given.device);
+    if (!code) code = train_on(&given, data, &made, device ? device : opened, group);
     task_free(&made);
     clt_device_close(opened);
-    free(given->each_batch);
-    free(given->each_share);
+    free(given.each_batch);
+    free(given.each_share);
     return code;
 }
 
@@ -140,9 +142,16 @@ static int check_engine(const options *given) {
     return usage_error("--devices: its ranks are threads of this process, which CLTRAIN_COMM_ENGINE=%.64s does not serve; leave one of them out", engine);
 }
 
-static int train(options *given) {
-    ranks group = {.size = 1};
+static int train_together(const options *given, ranks *group) {
     data_parts data = {0};
+    int code = open_data(&data, given, group);
+    if (!code) code = given->devices ? train_on_threads(given, &data, train_on_data) : train_on_data(given, &data, group, NULL);
+    data_close(&data);
+    return code;
+}
+
+static int train(const options *given) {
+    ranks group = {.size = 1, .begun = 1};
     int code = check_engine(given);
     if (!code && given->devices) unsetenv("CLTRAIN_COMM_ENGINE");
     if (!code && given->memory_limit) setenv("CLTRAIN_MEMORY_LIMIT", given->memory_limit, 1);
@@ -150,9 +159,8 @@ static int train(options *given) {
     if (!code && given->devices && group.size > 1)
         code = usage_error("--devices: this is rank %d of %d that a launcher has started, which has one device: cltrain-run --devices gives each its own",
                            group.rank, group.size);
-    if (!code) code = open_data(&data, given, &group);
-    if (!code) code = given->devices ? train_on_threads(given, &data, train_on_data) : train_on_data(given, &data, &group, NULL);
-    data_close(&data);
+    if (!code) do code = train_together(given, &group);
+        while (code == RANKS_MEET_ANEW);
     ranks_leave(&group);
     return code;
 }

@@ -55,7 +55,7 @@ static bool begins_as_a_table(const options *given) {
     return given->init && !given->init_matching && (source == DATA_CSV || source == DATA_NPY);
 }
 
-static clt_status read_once(clt_preprocessing **preprocessing, const options *given, const ranks *group) {
+static clt_status read_shared(clt_preprocessing **preprocessing, const options *given, const ranks *group) {
     const char *path = NULL;
     clt_status status = model_file_find(given, group, &path);
     if (status < 0) return status;
@@ -70,10 +70,6 @@ static clt_status read_once(clt_preprocessing **preprocessing, const options *gi
 
 int model_file_read(clt_preprocessing **preprocessing, const options *given, ranks *group) {
     *preprocessing = NULL;
-    clt_status status = read_once(preprocessing, given, group);
-    while (status < 0) {
-        if (!ranks_may_go_on(group, given, status)) return library_error(status, "meeting the other ranks");
-        status = read_once(preprocessing, given, group);
-    }
-    return 0;
+    clt_status status = read_shared(preprocessing, given, group);
+    return status < 0 ? ranks_meeting_failed(group, given, status) : 0;
 }

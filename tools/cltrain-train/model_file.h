@@ -13,8 +13,8 @@
  * an older one is another run's; else that of --resume. *path is NULL: it begins anew. */
 clt_status model_file_find(const options *given, const ranks *group, const char **path);
 
-/* What the data were that it was trained on, as rank 0 reads it; NULL: there is no file that tells. Returns 0, or EXIT_FAILED
- * after saying why. */
+/* What the data were that it was trained on, as rank 0 reads it; NULL: there is no file that tells. Returns 0,
+ * RANKS_MEET_ANEW, or EXIT_FAILED after saying why. */
 int model_file_read(clt_preprocessing **preprocessing, const options *given, ranks *group);
 
 #endif

@@ -46,7 +46,7 @@ typedef struct options {
     int64_t seed;
 
     /* Several ranks: see agreement_begin and recipe_complete. */
-    int ranks;             /* of the job; 1: this process alone */
+    int ranks;             /* that the job began with; 1: this process alone */
     const char *shares;    /* as given */
     int64_t *each_batch;   /* --batch of each rank, or OPTION_UNSET */
     int64_t *each_share;   /* of a full batch, one a rank; `batch` is the own one */

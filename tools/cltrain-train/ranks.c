@@ -96,21 +96,38 @@ bool ranks_lost_one(const ranks *r, clt_status status) {
            clt_comm_state(r->comm) < 0;
 }
 
-clt_status ranks_shrink(ranks *r) {
+/* A group of those who are left; the old one is gone. */
+static clt_status shrink(ranks *r) {
     clt_comm *old = r->comm, *survivors;
+    char reason[512];
+    snprintf(reason, sizeof reason, "%s", clt_error_detail());
     clt_status status = clt_comm_shrink(old, &survivors);
     if (status < 0) return status;
     r->bytes_sent = ranks_bytes_sent(r);
     take_place(r, survivors);
     clt_comm_destroy(old);
+    if (ranks_lead(r)) message_line("%s: %d rank%s go%s on.", reason, r->size, PLURAL(r->size), r->size == 1 ? "es" : "");
     return CLT_OK;
 }
 
-bool ranks_may_go_on(ranks *group, const options *given, clt_status status) {
-    char reason[512];
-    if (given->on_failure != ON_FAILURE_SHRINK || !ranks_lost_one(group, status)) return false;
-    snprintf(reason, sizeof reason, "%s", clt_error_detail());
-    if (ranks_shrink(group) < 0) return false;
-    if (ranks_lead(group)) message_line("%s: %d rank%s.", reason, group->size, group->size == 1 ? " goes on" : "s go on");
-    return true;
+clt_status ranks_go_on(ranks *r, bool trains, bool *all_train) {
+    int32_t meets;
+    clt_status status;
+    do {
+        meets = !trains;
+        status = shrink(r);
+        if (status < 0) return status;
+        status = ranks_max(r, &meets, 1);
+    } while (ranks_lost_one(r, status)); /* another one, meanwhile */
+    *all_train = !meets;
+    return status;
+}
+
+int ranks_meeting_failed(ranks *r, const options *given, clt_status status) {
+    bool all_train;
+    if (given->on_failure == ON_FAILURE_SHRINK && ranks_lost_one(r, status)) {
+        status = ranks_go_on(r, false, &all_train);
+        if (status >= 0) return RANKS_MEET_ANEW;
+    }
+    return library_error(status, "meeting the other ranks");
 }

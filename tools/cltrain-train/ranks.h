@@ -43,9 +43,13 @@ clt_status ranks_tell(const ranks *r, double *values);
 
 /* Whether the group has ended with a rank that was lost or cut off, so that those who are left may go on. */
 bool ranks_lost_one(const ranks *r, clt_status status);
-/* A group of those who are left; the old one is gone. */
-clt_status ranks_shrink(ranks *r);
-/* Before the training: whether a failure was the loss of a rank without which the others go on; then they are the group now. */
-bool ranks_may_go_on(ranks *r, const options *given, clt_status status);
+/* A rank was lost, and the others are the group now. One of them may have come through a collective operation that the others have not: so each
+ * tells whether it `trains`, and *all_train says whether all do. The error of a group that cannot go on. */
+clt_status ranks_go_on(ranks *r, bool trains, bool *all_train);
+
+enum { RANKS_MEET_ANEW = -2 }; /* in the place of an exit code: those who are left begin with what comes before the training */
+
+/* Before the training: RANKS_MEET_ANEW, where others go on without the rank that was lost; else EXIT_FAILED after saying why. */
+int ranks_meeting_failed(ranks *r, const options *given, clt_status status);
 
 #endif

@@ -133,7 +133,6 @@ static int shares_of_batches(options *given, const recipe *model, int64_t train_
 }
 
 static int complete_batch(options *given, const recipe *model, int64_t train_samples, int ranks) {
-    given->ranks = ranks;
     given->whole_batch = 0;
     given->each_share = calloc((size_t)ranks, sizeof *given->each_share);
     if (!given->each_share) return run_error("no memory for the shares of %d ranks", ranks);

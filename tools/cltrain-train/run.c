@@ -862,13 +862,10 @@ static int go_on(run *r) {
     int64_t own_share = r->options->each_share[r->group->rank];
     stopwatch_stop(&r->watch);
     while (code == RUN_LOST_ONE) {
-        char reason[512];
-        bool led = ranks_lead(r->group);
-        snprintf(reason, sizeof reason, "%s", clt_error_detail());
-        clt_status status = ranks_shrink(r->group);
+        bool led = ranks_lead(r->group), all_train;
+        clt_status status = ranks_go_on(r->group, true, &all_train);
         if (status < 0) return library_error(status, "going on without a lost rank");
-        if (ranks_lead(r->group))
-            message_line("%s: %d rank%s go%s on.", reason, r->group->size, PLURAL(r->group->size), r->group->size == 1 ? "es" : "");
+        if (!all_train) return RANKS_MEET_ANEW;
         code = go_on_together(r, own_share);
         if (!code && ranks_lead(r->group) && !led) set_limits(r); /* shows the progress from now on */
     }

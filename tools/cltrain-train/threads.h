@@ -7,7 +7,7 @@
 #include "ranks.h"
 
 /* What a rank does with its own options and the data, which all share. Returns an exit code. */
-typedef int rank_training(options *given, const data_parts *data, ranks *group, clt_device *device);
+typedef int rank_training(const options *given, const data_parts *data, ranks *group, clt_device *device);
 
 /* Runs `train` on a thread for each device of given->devices, with its own copy of the options. No device may be there twice: drivers, of which
  * PoCL 3.1 is one, do not stand that. Returns the exit code of the first rank that did not end
