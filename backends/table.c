@@ -28,6 +28,7 @@ bool clt_node_has_one_type(const clt_tensor *node) {
 }
 
 bool clt_backend_allowed(const clt_backend_row *row, const clt_device *device) {
+    if (row->on_demand && clt_compiles_nothing(device)) return false;
     return clt_list_allows(clt_device_settings(device)->backends, row->name);
 }
 
@@ -48,6 +49,7 @@ static bool supports(const clt_backend_row *row, const clt_tensor *node, clt_dev
 }
 
 const char *clt_backend_refusal(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
+    if (row->on_demand && clt_compiles_nothing(device)) return "compiles kernels of its own, and CLTRAIN_COMPILER=never";
     if (!clt_backend_allowed(row, device)) return "masked by CLTRAIN_BACKENDS";
     if (!row->any_layout && !all_contiguous(node)) return "the layout of a tensor";
     if (!row->epilogue && node->epilogue) return "no epilogues";

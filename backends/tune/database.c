@@ -17,7 +17,7 @@ static const char KIND[] = "cltrain-tune";
 #define LARGEST_FILE ((size_t)8 << 20)
 
 clt_tune_mode clt_tune_get_mode(const clt_device *device) {
-    const char *text = clt_device_settings(device)->tune;
+    const char *text = clt_compiles_nothing(device) ? "off" : clt_device_settings(device)->tune;
     if (!text[0] || !strcmp(text, "quick")) return CLT_TUNE_MODE_QUICK;
     return strcmp(text, "full") ? CLT_TUNE_MODE_OFF : CLT_TUNE_MODE_FULL;
 }

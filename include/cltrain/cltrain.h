@@ -25,6 +25,7 @@
  *     clt_trial                 single ops and graphs, tried         cltrain/experimental/trial.h
  *     clt_times, clt_predict    a step's time and memory, predicted  cltrain/experimental/predict.h
  *     clt_measure, clt_check    limits of a device                   cltrain/experimental/measure.h
+ *     clt_bundle                kernels that are compiled ahead      cltrain/experimental/bundle.h
  */
 #ifndef CLTRAIN_H
 #define CLTRAIN_H
@@ -34,6 +35,7 @@
 #include <cltrain/data.h>
 #include <cltrain/device.h>
 #include <cltrain/events.h>
+#include <cltrain/experimental/bundle.h>
 #include <cltrain/experimental/measure.h>
 #include <cltrain/experimental/predict.h>
 #include <cltrain/experimental/probe.h>

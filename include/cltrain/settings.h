@@ -31,6 +31,9 @@ typedef struct clt_settings {
     const char *kernel_folder;    /* CLTRAIN_KERNEL_FOLDER: OpenCL C files below it take the place of the library's. Default: none */
     const char *memory_limit;     /* CLTRAIN_MEMORY_LIMIT: "2G", "512M": no more of the device's memory is taken, as if it had no more (see
                                      clt_recompute in cltrain/graph.h). Units are of 1024; default: all of it */
+    const char *bundle;           /* CLTRAIN_BUNDLE: a folder with compiled kernels, see cltrain/experimental/bundle.h. Default: none */
+    const char *compiler;         /* CLTRAIN_COMPILER: "auto" (default); "never": no kernel is compiled, and no library used that does so by
+                                     itself (CLBlast, clFFT); all are in the bundle, and nothing is tuned */
     const char *cache_folder;     /* an absolute path: compiled programs, tuning results and measurements are kept below it. Default:
                                      $XDG_CACHE_HOME/cltrain, else ~/.cache/cltrain */
     double timeout_seconds;       /* CLTRAIN_DEVICE_TIMEOUT: see clt_device_set_timeout. INFINITY, and the default: none */

@@ -228,6 +228,7 @@ static void remember(const clt_device *device, const capability_test *test, verd
 static verdict find_out(clt_device *device, clt_capability capability) {
     const capability_test *test = &tests[capability];
     int *known = &device->capabilities[capability];
+    if (*known == UNKNOWN && clt_compiles_nothing(device)) return LACKS; /* the bundle would know */
     if (*known == UNKNOWN) *known = recall(device, test);
     if (*known == UNKNOWN) {
         *known = experiment(device, test);

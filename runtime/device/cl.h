@@ -34,6 +34,7 @@ typedef struct clt_program {
     size_t n_parts, parts_capacity;
     char key[CLT_HASH_TEXT]; /* of its file in the cache */
     bool saved;
+    clt_text source; /* of a device that keeps them */
 } clt_program;
 
 /* catalog.h: a kernel of a program that was built before. */
@@ -95,6 +96,7 @@ struct clt_device {
     clt_thread saver;
     bool saver_running;
     bool for_trials; /* programs are not saved */
+    bool keeps_sources; /* for a bundle */
 
     void *kept; /* by a room above */
     void (*kept_release)(void *kept);
@@ -228,6 +230,18 @@ void clt_device_free_programs(clt_device *device);
 char *clt_program_log(const clt_device *device, cl_program program);
 /* The key of a program by its source. */
 void clt_program_key(const clt_device *device, const char *source, size_t length, char key[CLT_HASH_TEXT]);
+/* What every program is built with. */
+extern const char clt_build_options[];
+enum { CLT_MOST_BINARY = 1 << 28 }; /* what a driver says that it has beyond that nobody believes */
+/* NULL: the driver does not take it. */
+cl_program clt_program_from_binary(clt_device *device, const unsigned char *binary, size_t bytes);
+/* *binary is to be freed, also on error. CLT_E_UNSUPPORTED: the driver gives none. */
+clt_status clt_program_binary(const clt_device *device, cl_program program, unsigned char **binary, size_t *bytes);
+/* By any thread. `label`: of the source, for messages. */
+clt_status clt_program_build(clt_device *device, const char *source, const char *label, cl_program *program);
+clt_status clt_program_add_part(clt_program *program, const char *module_hash, const char *kernel);
+/* The device has it from now on; it is freed on error, as where `status` is one, which it gives. */
+clt_status clt_program_adopt(clt_device *device, clt_program *program, clt_status status);
 /* Whether a part has that kernel. */
 bool clt_part_serves(const clt_program_part *part, const char *module_hash, const char *kernel);
 /* The program that a module was built into; NULL if it was not. */

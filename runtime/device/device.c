@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/device/bundle.h"
 #include "runtime/device/cl.h"
 #include "runtime/device/settings.h"
 
@@ -69,6 +70,7 @@ static clt_status open_found(const clt_found_device *found, const clt_settings *
     for (int i = 0; i < CLT_CAP_COUNT_; i++) d->capabilities[i] = -1;
     status = set_up(d);
     if (status == CLT_OK && settings->timeout_seconds < INFINITY) status = clt_device_set_timeout(d, settings->timeout_seconds);
+    if (status == CLT_OK) status = clt_bundle_load(d);
     if (status < 0) {
         clt_device_close(d);
         return status;

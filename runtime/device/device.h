@@ -144,6 +144,9 @@ typedef struct clt_module {
     bool separable;
 } clt_module;
 
+/* Whether the setting `compiler` forbids that anything is built; it is there, or an error. */
+bool clt_compiles_nothing(const clt_device *device);
+
 /* Makes sure that all modules are built, whole. CLT_E_BUILD carries the end of the build log. */
 clt_status clt_device_build(clt_device *device, const clt_module *modules, int n);
 

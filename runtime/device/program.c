@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/device/bundle.h"
 #include "runtime/device/catalog.h"
 #include "runtime/device/cl.h"
 #include "runtime/device/kernel_source.h"
@@ -18,11 +19,11 @@
 
 /* Subnormal numbers are zero: processors take some hundred cycles for each of them, and gradients that vanish, as through many places of a recurrent
  * network, are nothing else. */
-static const char build_options[] = "-cl-std=CL1.2 -cl-denorms-are-zero";
+const char clt_build_options[] = "-cl-std=CL1.2 -cl-denorms-are-zero";
 static const char cache_magic[8] = "CLTBIN1";
 
 /* What a driver says that it has, and nobody believes. */
-enum { MOST_BINARY = 1 << 28, MOST_LOG = 1 << 24 };
+enum { MOST_LOG = 1 << 24 };
 
 typedef struct cache_header {
     char magic[8];
@@ -33,14 +34,15 @@ typedef struct cache_header {
 
 /* ---- the cache on disk ---- */
 
+/* What becomes a bundle has a kernel more, and all of it is to be compiled. */
 static bool cache_is_off(const clt_device *device) {
-    return !strcmp(device->settings.program_cache, "off");
+    return device->keeps_sources || !strcmp(device->settings.program_cache, "off");
 }
 
 /* PoCL keeps what it compiles, and compiles every kernel once more for a binary, while launches wait. */
 static bool saves_programs(const clt_device *device) {
     const char *setting = device->settings.program_cache;
-    return !strcmp(setting, "on") || (!setting[0] && !clt_settings_driver_caches(device->info.platform));
+    return !cache_is_off(device) && (!strcmp(setting, "on") || (!setting[0] && !clt_settings_driver_caches(device->info.platform)));
 }
 
 /* Where neither the cache nor the driver has binaries, a program that has more than what is wanted costs more. */
@@ -76,13 +78,13 @@ static bool has_kernels(cl_program program) {
     return clGetProgramInfo(program, CL_PROGRAM_NUM_KERNELS, sizeof kernels, &kernels, NULL) != CL_SUCCESS || kernels > 0;
 }
 
-static cl_program load_binary(clt_device *device, const unsigned char *binary, size_t bytes) {
+cl_program clt_program_from_binary(clt_device *device, const unsigned char *binary, size_t bytes) {
     cl_int status = CL_SUCCESS, error;
     cl_program program =
         clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &binary, &status, &error);
     if (error != CL_SUCCESS) return NULL;
     if (status == CL_SUCCESS &&
-        clBuildProgram(program, 1, &device->id, build_options, NULL, NULL) == CL_SUCCESS && has_kernels(program))
+        clBuildProgram(program, 1, &device->id, clt_build_options, NULL, NULL) == CL_SUCCESS && has_kernels(program))
         return program;
     clReleaseProgram(program);
     return NULL;
@@ -94,9 +96,9 @@ static cl_program cache_load(clt_device *device, const char *key) {
     size_t length, payload;
     cl_program program = NULL;
     if (cache_is_off(device)) return NULL;
-    if (cache_path(device, key, &path) == CLT_OK && clt_file_read(path.data, sizeof(cache_header) + MOST_BINARY, &bytes, &length) == CLT_OK) {
+    if (cache_path(device, key, &path) == CLT_OK && clt_file_read(path.data, sizeof(cache_header) + CLT_MOST_BINARY, &bytes, &length) == CLT_OK) {
         const unsigned char *binary = cache_payload(bytes, length, key, &payload);
-        if (binary) program = load_binary(device, binary, payload);
+        if (binary) program = clt_program_from_binary(device, binary, payload);
         if (!program) clt_log_message(CLT_LOG_DEBUG, "cache file %s does not load; building anew", path.data);
     }
     clt_free(bytes);
@@ -124,15 +126,22 @@ fail:
     return status;
 }
 
+clt_status clt_program_binary(const clt_device *device, cl_program program, unsigned char **binary, size_t *bytes) {
+    *bytes = 0;
+    if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) != CL_SUCCESS || *bytes == 0 || *bytes > CLT_MOST_BINARY)
+        return clt_fail(CLT_E_UNSUPPORTED, "%s (driver %s) gives no binaries of programs", device->info.name, device->info.driver);
+    *binary = clt_calloc(*bytes, 1);
+    if (!*binary) return clt_fail_memory(*bytes);
+    cl_int error = clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof *binary, binary, NULL);
+    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail_build(device, "asking for a program's binary", error);
+}
+
 static void save_program(const clt_device *device, clt_program *program) {
-    size_t bytes = 0;
-    if (clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||
-        bytes == 0 || bytes > MOST_BINARY)
-        return;
-    unsigned char *binary = clt_calloc(bytes, 1);
-    if (binary && clGetProgramInfo(program->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS &&
-        cache_store(device, program->key, binary, bytes) < 0)
-        clt_log_message(CLT_LOG_DEBUG, "a program's binary is not cached: %s", clt_error_detail());
+    size_t bytes;
+    unsigned char *binary = NULL;
+    clt_status status = clt_program_binary(device, program->program, &binary, &bytes);
+    if (status == CLT_OK) status = cache_store(device, program->key, binary, bytes);
+    if (status < 0) clt_log_message(CLT_LOG_DEBUG, "a program's binary is not cached: %s", clt_error_detail());
     clt_free(binary);
 }
 
@@ -178,6 +187,7 @@ void clt_device_settle_programs(clt_device *device) {
 static void program_free(clt_device *device, clt_program *program) {
     if (!program) return;
     if (program->program) CLT_RELEASE(device, clReleaseProgram(program->program));
+    clt_text_free(&program->source);
     clt_free(program->parts);
     clt_free(program);
 }
@@ -205,7 +215,7 @@ static clt_status fail_build(clt_device *device, cl_program program, const char 
     size_t length = log ? strlen(log) : 0;
     clt_status status =
         clt_fail(CLT_E_BUILD, "%s (driver %s) does not build %s with %s; build log%s:\n%s", device->info.name,
-                 device->info.driver, label, build_options, length > TAIL ? " (its end)" : "",
+                 device->info.driver, label, clt_build_options, length > TAIL ? " (its end)" : "",
                  length ? log + (length > TAIL ? length - TAIL : 0) : "(empty)");
     clt_free(log);
     return status;
@@ -213,14 +223,14 @@ static clt_status fail_build(clt_device *device, cl_program program, const char 
 
 static clt_status fail_hollow(clt_device *device, const char *label) {
     return clt_fail(CLT_E_BUILD, "%s (driver %s) builds %s with %s, and no kernel is in it; if the driver has a cache of its own, empty that",
-                    device->info.name, device->info.driver, label, build_options);
+                    device->info.name, device->info.driver, label, clt_build_options);
 }
 
-static clt_status build_source(clt_device *device, const char *source, const char *label, cl_program *program) {
+clt_status clt_program_build(clt_device *device, const char *source, const char *label, cl_program *program) {
     cl_int error;
     cl_program p = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
     if (error != CL_SUCCESS) return clt_cl_fail_build(device, "making a program", error);
-    error = clBuildProgram(p, 1, &device->id, build_options, NULL, NULL);
+    error = clBuildProgram(p, 1, &device->id, clt_build_options, NULL, NULL);
     if (error == CL_SUCCESS && has_kernels(p)) {
         *program = p;
         return CLT_OK;
@@ -248,7 +258,7 @@ void clt_program_key(const clt_device *device, const char *source, size_t length
     key[0] = 0;
     clt_hash_add(key, cache_magic, sizeof cache_magic);
     clt_hash_add(key, device->identity, CLT_HASH_TEXT);
-    clt_hash_add(key, build_options, sizeof build_options);
+    clt_hash_add(key, clt_build_options, sizeof clt_build_options);
     clt_hash_add(key, source, length);
 }
 
@@ -256,11 +266,16 @@ static void run_job(void *argument, int i) {
     build_job *job = &((build_job *)argument)[i];
     clt_program *program = job->program;
     clt_program_key(job->device, job->source.data, job->source.length, program->key);
+    if (job->device->keeps_sources) clt_bundle_add_check(&job->source, program->key);
     program->program = cache_load(job->device, program->key);
     job->loaded = program->program != NULL;
-    if (!job->loaded) job->status = build_source(job->device, job->source.data, job->label, &program->program);
+    if (!job->loaded) job->status = clt_program_build(job->device, job->source.data, job->label, &program->program);
     program->saved = job->loaded || !saves_programs(job->device);
     if (job->status == CLT_OK && !job->known && keeps_catalog(job->device)) clt_catalog_add(job->device, program, &job->source);
+    if (job->device->keeps_sources) {
+        program->source = job->source;
+        job->source = (clt_text){0};
+    }
     if (job->status < 0) snprintf(job->error, sizeof job->error, "%s", clt_error_detail());
 }
 
@@ -280,7 +295,7 @@ const clt_program *clt_device_find_program(const clt_device *device, const char 
     return NULL;
 }
 
-static clt_status add_part(clt_program *program, const char *module_hash, const char *kernel) {
+clt_status clt_program_add_part(clt_program *program, const char *module_hash, const char *kernel) {
     CLT_TRY(clt_grow(&program->parts, &program->parts_capacity, program->n_parts, sizeof *program->parts));
     clt_program_part *part = &program->parts[program->n_parts++];
     memcpy(part->module, module_hash, sizeof part->module);
@@ -309,9 +324,9 @@ static clt_status job_add(build_job *job, const portion *p) {
         job->label = "several modules";
     }
     bool cut = p->n_wanted && module->separable;
-    if (!cut) CLT_TRY(add_part(program, p->hash, ""));
+    if (!cut) CLT_TRY(clt_program_add_part(program, p->hash, ""));
     for (int i = 0; i < p->n_wanted && cut; i++)
-        if (p->wanted[i].module == p->index) CLT_TRY(add_part(program, p->hash, p->wanted[i].kernel));
+        if (p->wanted[i].module == p->index) CLT_TRY(clt_program_add_part(program, p->hash, p->wanted[i].kernel));
     if (cut) clt_module_cut(module->text, p->wanted, p->n_wanted, p->index, &job->source);
     else clt_text_add_bytes(&job->source, module->text, strlen(module->text));
     clt_text_add_bytes(&job->source, "\n", 1);
@@ -376,25 +391,31 @@ static bool is_missing(const clt_device *device, const build_job *jobs, int n, c
 /* ---- what was built before ---- */
 
 typedef struct missing {
-    clt_program_part *parts;
+    clt_program_part *parts; /* NULL: they are only counted, and named */
     bool *found; /* of each part: whether a job has it */
+    clt_text *names; /* NULL: none are wanted */
     size_t n;
 } missing;
 
-static void add_missing(missing *m, const char *hash, const char *kernel) {
-    clt_program_part *part = &m->parts[m->n++];
-    memcpy(part->module, hash, sizeof part->module);
-    snprintf(part->kernel, sizeof part->kernel, "%s", kernel);
+static void add_missing(missing *m, const clt_module *module, const char *hash, const char *kernel) {
+    if (m->names) clt_text_add(m->names, "%s%s%s%s", m->n ? ", " : "", kernel, *kernel ? " of " : "", module->label);
+    if (m->parts) {
+        clt_program_part *part = &m->parts[m->n];
+        memcpy(part->module, hash, sizeof part->module);
+        snprintf(part->kernel, sizeof part->kernel, "%s", kernel);
+    }
+    m->n++;
 }
 
 static void find_missing(const clt_device *device, const request *r, missing *m) {
     for (int i = 0; i < r->n; i++) {
         char hash[CLT_HASH_TEXT];
-        bool whole = r->whole || !r->modules[i].separable;
-        clt_hash_text(r->modules[i].text, strlen(r->modules[i].text), hash);
-        if (whole && !clt_device_find_program(device, hash, "")) add_missing(m, hash, "");
+        const clt_module *module = &r->modules[i];
+        bool whole = r->whole || !module->separable;
+        clt_hash_text(module->text, strlen(module->text), hash);
+        if (whole && !clt_device_find_program(device, hash, "")) add_missing(m, module, hash, "");
         for (int k = 0; !whole && k < r->n_wanted; k++)
-            if (r->wanted[k].module == i && !clt_device_find_program(device, hash, r->wanted[k].kernel)) add_missing(m, hash, r->wanted[k].kernel);
+            if (r->wanted[k].module == i && !clt_device_find_program(device, hash, r->wanted[k].kernel)) add_missing(m, module, hash, r->wanted[k].kernel);
     }
 }
 
@@ -403,7 +424,7 @@ static clt_status take_program(build_job *job, clt_catalog_choice choice) {
     job->label = "several modules";
     job->program = clt_calloc(1, sizeof *job->program);
     if (!job->program) return clt_fail_memory(sizeof *job->program);
-    for (size_t i = 0; i < choice.n; i++) CLT_TRY(add_part(job->program, choice.parts[i].part.module, choice.parts[i].part.kernel));
+    for (size_t i = 0; i < choice.n; i++) CLT_TRY(clt_program_add_part(job->program, choice.parts[i].part.module, choice.parts[i].part.kernel));
     return CLT_OK;
 }
 
@@ -458,23 +479,48 @@ static clt_status gather(clt_device *device, const request *r, build_job *jobs, 
     return CLT_OK;
 }
 
+clt_status clt_program_adopt(clt_device *device, clt_program *program, clt_status status) {
+    clt_mutex_lock(&device->mutex);
+    if (status == CLT_OK) status = clt_grow(&device->programs, &device->programs_capacity, device->n_programs, sizeof *device->programs);
+    if (status == CLT_OK) device->programs[device->n_programs++] = program;
+    clt_mutex_unlock(&device->mutex);
+    if (status < 0) program_free(device, program);
+    return status;
+}
+
 static clt_status adopt(clt_device *device, build_job *job) {
     if (job->status < 0) return clt_fail_again(job->status, job->error);
-    clt_mutex_lock(&device->mutex);
-    clt_status status =
-        clt_grow(&device->programs, &device->programs_capacity, device->n_programs, sizeof *device->programs);
-    if (status == CLT_OK) {
-        device->programs[device->n_programs++] = job->program;
-        job->program = NULL;
-        if (job->loaded) device->counts.loaded++;
-        else device->counts.built++;
-    }
-    clt_mutex_unlock(&device->mutex);
+    clt_program *program = job->program;
+    job->program = NULL;
+    CLT_TRY(clt_program_adopt(device, program, CLT_OK));
+    if (job->loaded) device->counts.loaded++;
+    else device->counts.built++;
+    return CLT_OK;
+}
+
+/* ---- without a compiler ---- */
+
+bool clt_compiles_nothing(const clt_device *device) {
+    return !strcmp(device->settings.compiler, "never");
+}
+
+/* Each kernel that is not there is named. */
+static clt_status find_all(const clt_device *device, const request *r) {
+    clt_text names = {0};
+    missing m = {.names = &names};
+    const char *bundle = device->settings.bundle;
+    find_missing(device, r, &m);
+    clt_status status = names.status;
+    if (m.n)
+        status = clt_fail(CLT_E_BUILD, "CLTRAIN_COMPILER=never, and %s%s: %s", bundle[0] ? "kernels are missing in the bundle " : "CLTRAIN_BUNDLE names no bundle that would have these kernels",
+                          bundle, clt_text_data(&names));
+    clt_text_free(&names);
     return status;
 }
 
 static clt_status build(clt_device *device, const request *r) {
     int most = r->n + PROGRAMS_PER_REQUEST + MOST_KNOWN, n_jobs = 0;
+    if (clt_compiles_nothing(device)) return find_all(device, r);
     build_job *jobs = clt_calloc((size_t)most, sizeof *jobs);
     if (!jobs) return clt_fail_memory((size_t)most * sizeof *jobs);
     double start = clt_seconds();

@@ -33,6 +33,8 @@ static const setting settings[] = {
     {SETTING("TUNE", tune), {"off", "quick", "full"}, NULL},
     {SETTING("MATMUL_PRECISION", matmul_precision), {"f32", "tf32", "bf16", "f16"}, NULL},
     {SETTING("MEMORY_LIMIT", memory_limit), {0}, check_bytes},
+    {SETTING("BUNDLE", bundle), {0}, NULL},
+    {SETTING("COMPILER", compiler), {"auto", "never"}, NULL},
     {NULL, "settings.cache_folder", offsetof(clt_settings, cache_folder), {0}, check_folder},
 };
 

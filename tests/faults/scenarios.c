@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cltrain/experimental/bundle.h>
 #include <cltrain/experimental/measure.h>
 #include <cltrain/experimental/predict.h>
 #include <cltrain/experimental/probe.h>
@@ -57,6 +58,45 @@ static clt_status run_capabilities(clt_device *device, digest *d) {
     static const clt_capability asked[] = {CLT_CAP_FP16, CLT_CAP_FP64, CLT_CAP_BF16_STORAGE};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) d->words[i] = clt_device_has(device, asked[i]) ? '1' : '0';
     return CLT_OK;
+}
+
+/* ---- bundles ---- */
+
+static const clt_module bundled = {.text = "kernel void three(global float *x) { x[get_global_id(0)] = 3; }\n", .label = "three.cl", .separable = true};
+
+static clt_status write_bundle(const char *folder) {
+    clt_device *device = NULL;
+    clt_status status;
+    TRY(clt_device_open_with(&device, &(clt_settings){.program_cache = "off"}));
+    TRY(clt_bundle_begin(device));
+    TRY(clt_device_build_kernels(device, &bundled, 1, &(clt_wanted){0, "three"}, 1));
+    TRY(clt_bundle_write(device, folder));
+done:
+    clt_device_close(device);
+    return status;
+}
+
+static clt_status run_bundle(clt_device *device, digest *d) {
+    char folder[4096];
+    float x[4] = {0};
+    clt_status status;
+    clt_kernel *kernel = NULL;
+    clt_memory *memory = NULL;
+    snprintf(folder, sizeof folder, "%.3000s/bundle", scenario_folder);
+    TRY(write_bundle(folder));
+    TRY(clt_device_open_with(&device, &(clt_settings){.bundle = folder, .compiler = "never"}));
+    TRY(clt_device_build_kernels(device, &bundled, 1, &(clt_wanted){0, "three"}, 1));
+    TRY(clt_kernel_create(device, &bundled, "three", &kernel));
+    TRY(clt_memory_create(device, sizeof x, &memory));
+    TRY(clt_kernel_set_memory(kernel, 0, memory));
+    TRY(clt_kernel_enqueue(kernel, 1, (size_t[]){4}, NULL));
+    TRY(clt_memory_read(memory, 0, x, sizeof x));
+    digest_add(d, x, sizeof x);
+done:
+    clt_memory_destroy(memory);
+    clt_kernel_destroy(kernel);
+    clt_device_close(device);
+    return status;
 }
 
 /* ---- training ---- */
@@ -520,6 +560,7 @@ done:
 
 const scenario scenarios[] = {
     {"open", .opens = true, .run = run_open},
+    {"bundle", .opens = true, .run = run_bundle},
     {"capabilities", .cold = true, .mute = true, .run = run_capabilities},
     {"mlp", .run = run_mlp},
     {"convnet", .run = run_convnet},

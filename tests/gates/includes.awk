@@ -39,7 +39,7 @@ FNR == 1 {
     } else if (name ~ /^(runtime|backends|comm|tools|tests)\//) {
         other = room_of(name)
         if (room == "tools") {
-            face = folder_of(FILENAME) == "tools/cltrain-predict" && folder_of(name) == "tools/cltrain-train" # the same code with another face
+            face = folder_of(FILENAME) ~ /^tools\/cltrain-(predict|offline)$/ && folder_of(name) == "tools/cltrain-train" # the same code with another face
             if (folder_of(name) != folder_of(FILENAME) && folder_of(name) != "tools/common" && folder_of(name) != "tools/survey" && !face)
                 refuse("a tool knows <cltrain/...>, tools/common, tools/survey and its own folder")
         } else if (!((room, other) in allowed)) {

@@ -53,6 +53,8 @@ for shell in $shells; do
     completes $shell adamw cltrain-train mlp --optimizer a
     completes $shell resnet18 cltrain-train res
     completes $shell bench cltrain-probe b
+    completes $shell verify cltrain-offline v
+    completes $shell --json cltrain-offline inspect --j
     completes $shell --learning-rate cltrain-train --learn
     if [ $shell = bash ]; then completes bash adamw cltrain-train mlp --optimizer = a; fi # "=" is a word of its own there
     [ -z "$("in_$shell" cltrain-run --security x)" ] || fail "$shell: what is no choice is completed"

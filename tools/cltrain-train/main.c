@@ -1,176 +1,27 @@
 /*
  * cltrain-train: trains a model on a data set, tests it, reports, saves and resumes.
  */
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cltrain/cltrain.h>
 
-#include "agreement.h"
-#include "data_spec.h"
 #include "devices.h"
-#include "fingerprint.h"
-#include "finetune.h"
-#include "model_file.h"
+#include "job.h"
+#include "options.h"
+#include "predict.h"
+#include "system.h"
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
 #include "tools/survey/look.h"
-#include "tools/survey/output.h"
-#include "options.h"
-#include "predict.h"
-#include "recipe.h"
-#include "report.h"
-#include "run.h"
-#include "summary.h"
-#include "system.h"
-#include "task.h"
-#include "threads.h"
 
 const char program_name[] = PROGRAM;
-
-static void announce(const report *r, const data_parts *data) {
-    char others[32] = "", frozen[80] = "", samples[320], validation[48] = "";
-    task_describe(data, samples, sizeof samples);
-    if (r->ranks > 1) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
-    if (r->options->freeze) snprintf(frozen, sizeof frozen, ", %lld of them trained", (long long)r->trained_parameters);
-    if (r->options->lora) snprintf(frozen, sizeof frozen, ", and %lld of adapters, which are trained", (long long)r->trained_parameters);
-    message_line("Model   %s, %lld parameter%s%s", r->options->model, (long long)r->parameters, PLURAL(r->parameters), frozen);
-    if (r->validation_samples) snprintf(validation, sizeof validation, ", %lld validation", (long long)r->validation_samples);
-    message_line("Data    %s, %lld training%s and %lld %s samples", r->options->data, (long long)r->train_samples, validation, (long long)r->test_samples,
-                 data->vocabulary ? r->held_out : "test");
-    message_line("        %s", samples);
-    message_line("Device  %s%s", r->device->name, others);
-}
-
-static int print_report(const report *r) {
-    message_wipe();
-    if (!r->options->json) return report_print_text(r, stdout) ? 0 : output_failed(stdout);
-    output o;
-    int code = output_open(&o, r->options->json);
-    if (code) return code;
-    if (report_print_json(r, o.file)) return output_commit(&o);
-    code = output_failed(o.file);
-    output_abort(&o);
-    return code;
-}
-
-static int summarize(const options *given, const data_parts *data, const task *made, clt_device *device) {
-    clt_train_options training = recipe_train_options(given, clt_dataset_samples(data->train), made->output);
-    return summary_print(given, made, device, &training);
-}
-
-static int train_on(const options *given, const data_parts *data, const task *made,
-                    clt_device *device, ranks *group) {
-    report result = {
-        .options = given,
-        .device = clt_device_get_info(device),
-        .preprocessing = data->preprocessing,
-        .classification = made->classification,
-        .tokens = data->vocabulary > 0,
-        .standardized = data->standardized,
-        .parameters = clt_graph_parameter_count(made->graph),
-        .train_samples = clt_dataset_samples(data->train),
-        .test_samples = clt_dataset_samples(data->test),
-        .train_hash = ranks_lead(group) ? fingerprint(data->train) : 0,
-        .train = report_no_metrics(),
-        .test = report_no_metrics(),
-        .validation = report_no_metrics(),
-        .validation_samples = data->validation ? clt_dataset_samples(data->validation) : 0,
-        .held_out = data->vocabulary || data->validation ? "validation" : "test",
-        .samples_per_second = NAN,
-        .epoch_seconds = NAN,
-        .first_step_seconds = NAN,
-        .kernel_seconds = NAN,
-        .total_seconds = NAN,
-        .ranks = group->size,
-    };
-    int code = finetune_freeze(made->graph, given->freeze);
-    if (!code) code = finetune_adapt(made->graph, given);
-    if (code) return code;
-    result.trained_parameters = clt_graph_parameter_count(made->graph);
-    result.profile.wanted = given->profile != NULL && ranks_lead(group);
-    announce(&result, data);
-    if (given->summary) return ranks_lead(group) ? summarize(given, data, made, device) : 0;
-    code = run_training(&result, given, data, made, device, group);
-    if ((code == 0 || code > EXIT_SIGNAL) && ranks_lead(group) && !given->lr_find) {
-        int printed = print_report(&result);
-        if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);
-        if (!code) code = printed;
-    }
-    profiler_free(&result.profile);
-    free(result.confusion);
-    return code;
-}
-
-/* What the file that training begins with was trained on decides how the data is read. */
-static int open_data(data_parts *data, const options *given, ranks *group) {
-    clt_preprocessing *trained_on = NULL;
-    int code = model_file_read(&trained_on, given, group);
-    if (!code && given->no_standardize && clt_preprocessing_standardizes(trained_on))
-        code = usage_error("--no-standardize: the model was trained on standardized data, which --resume, --init and FILE.onnx go on with");
-    if (!code)
-        code = data_open(data, &given->data_spec, task_wants_regression(given), !given->no_standardize && given->model_spec.id != MODEL_ONNX, given->seed, trained_on);
-    if (code && trained_on && given->init) message_line("--init reads the data as the model's were; --init-matching reads them by themselves, and takes the tensors that fit");
-    clt_preprocessing_destroy(trained_on);
-    return code;
-}
-
-/* `device`: NULL opens the one of the options. */
-static int train_on_data(const options *as_given, const data_parts *data, ranks *group, clt_device *device) {
-    task made = {0};
-    clt_device *opened = NULL;
-    options given = *as_given; /* to be completed */
-    given.ranks = group->begun;
-    int code = agreement_begin(&given, data, group);
-    if (!code) code = recipe_complete(&given, clt_dataset_samples(data->train), group->rank, group->size);
-    if (!code) code = task_build(&made, &given, data);
-    if (!code && !device) code = device_open(&opened, given.device);
-    if (!code) code = train_on(&given, data, &made, device ? device : opened, group);
-    task_free(&made);
-    clt_device_close(opened);
-    free(given.each_batch);
-    free(given.each_share);
-    return code;
-}
-
-/* Ranks that are threads have an engine of their own. */
-static int check_engine(const options *given) {
-    const char *engine = getenv("CLTRAIN_COMM_ENGINE");
-    if (!given->devices || !engine || !*engine || !strcmp(engine, "auto") || !strcmp(engine, "local")) return 0;
-    return usage_error("--devices: its ranks are threads of this process, which CLTRAIN_COMM_ENGINE=%.64s does not serve; leave one of them out", engine);
-}
-
-static int train_together(const options *given, ranks *group) {
-    data_parts data = {0};
-    int code = open_data(&data, given, group);
-    if (!code) code = given->devices ? train_on_threads(given, &data, train_on_data) : train_on_data(given, &data, group, NULL);
-    data_close(&data);
-    return code;
-}
-
-static int train(const options *given) {
-    ranks group = {.size = 1, .begun = 1};
-    int code = check_engine(given);
-    if (!code && given->devices) unsetenv("CLTRAIN_COMM_ENGINE");
-    if (!code && given->memory_limit) setenv("CLTRAIN_MEMORY_LIMIT", given->memory_limit, 1);
-    if (!code) code = ranks_join(&group, given);
-    if (!code && given->devices && group.size > 1)
-        code = usage_error("--devices: this is rank %d of %d that a launcher has started, which has one device: cltrain-run --devices gives each its own",
-                           group.rank, group.size);
-    if (!code) do code = train_together(given, &group);
-        while (code == RANKS_MEET_ANEW);
-    ranks_leave(&group);
-    return code;
-}
 
 static int do_as_given(options *given, char **argv) {
     message_start(given->quiet ? -1 : given->verbose);
     int code = given->help || given->version ? 0 : look_for_devices(argv);
     if (code) return code;
     if (given->list_devices) return devices_print(given->json);
-    if (!given->help && !given->version) return given->predict || given->test ? predict_run(given) : train(given);
+    if (!given->help && !given->version) return given->predict || given->test ? predict_run(given) : job_run(given);
     if (given->help) options_print_help(stdout);
     else printf(PROGRAM " %s\n", clt_version());
     return fflush(stdout) ? run_error("stdout cannot be written") : 0;

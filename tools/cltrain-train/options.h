@@ -90,6 +90,7 @@ typedef struct options {
     const char *from_name, *data_name; /* what these are called: NULL: --from, and --predict or --test */
     int64_t save_every, test_every;
 
+    const char *bundle; /* cltrain-offline: the folder that it writes; no option of the table */
     const char *json; /* a path, "-": stdout; NULL: text */
     bool list_devices, summary, quiet, help, version;
     int verbose; /* how often given */

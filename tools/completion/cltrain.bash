@@ -7,7 +7,7 @@ _cltrain() {
     elif [[ $before == "=" ]]; then
         before=${COMP_WORDS[COMP_CWORD - 2]}
     fi
-    if [[ $program == *cltrain-probe && $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]]; then command=${COMP_WORDS[1]}; fi
+    if [[ $program =~ cltrain-(probe|offline)$ && $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]]; then command=${COMP_WORDS[1]}; fi
     while IFS= read -r name; do
         if [[ $name == -*$'\t'* ]]; then
             values=${name#*$'\t'} name=${name%%$'\t'*}
@@ -28,4 +28,4 @@ _cltrain() {
     fi
 }
 
-complete -o filenames -F _cltrain cltrain-train cltrain-predict cltrain-generate cltrain-report cltrain-probe cltrain-run cltrain-conform
+complete -o filenames -F _cltrain cltrain-train cltrain-predict cltrain-generate cltrain-report cltrain-offline cltrain-probe cltrain-run cltrain-conform
