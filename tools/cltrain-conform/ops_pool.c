@@ -182,6 +182,8 @@ static void add_ties(case_list *list, const char *variant, clt_shape image, clt_
 
 void cases_pool(case_list *list) {
     POOL(false, "k2", SHAPE(2, 3, 7, 9), .kernel = 2);
+    POOL(false, "k2", SHAPE(2, 3, 6, 8), .kernel = 2); /* by fours, where there are kernels for that */
+    POOL(false, "k3", SHAPE(2, 2, 6, 12), .kernel = 3);
     POOL(false, "k3-s2-p1", SHAPE(2, 5, 8, 7), .kernel = 3, .stride = 2, .padding = 1);
     POOL(true, "k1", SHAPE(1, 1, 1, 1), .kernel = 1);
     POOL(true, "k3-s1", SHAPE(1, 16, 6, 5), .kernel = 3, .stride = 1);

@@ -501,6 +501,10 @@ void cases_reduce(case_list *list) {
     add_reductions(list, false, "middle", (clt_shape)SHAPE(3, 257, 5), CLT_AXES(1));
     add_reductions(list, false, "ends", (clt_shape)SHAPE(17, 3, 129), CLT_AXES(0, 2));
     add_reductions(list, false, "ends", (clt_shape)SHAPE(17, 3, 29), CLT_AXES(0, 2));
+    add_reductions(list, false, "ends", (clt_shape)SHAPE(17, 3, 132), CLT_AXES(0, 2));
+    add_reductions(list, false, "rows", (clt_shape)SHAPE(2, 40004), CLT_AXES(1)); /* several chunks of elements by four */
+    operand below = {.shape = SHAPE(5, 3, 20), .distinct = true, .low = -3, .high = -1}; /* what begins at 0 would stay there */
+    case_add(list, &max, "below-0", &below, 1)->at.reduce = CLT_AXES(0, 2);
     add_reductions(list, false, "even-axes", (clt_shape)SHAPE(2, 3, 2, 1, 2, 3, 1, 2), CLT_AXES(0, 2, 4, 6));
     add_reductions(list, false, "odd-axes", (clt_shape)SHAPE(2, 3, 2, 1, 2, 3, 1, 2), CLT_AXES(1, 3, 5, 7));
     static const double equals[] = {1, 3, 3, 3, -2, -2, -2, -2, 0, 5, 4, 1};
