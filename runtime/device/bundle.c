@@ -15,7 +15,7 @@
 #define FORMAT "cltrain bundle 1"
 #define MANIFEST "manifest.json"
 #define CHECK "clt_image_check"
-enum { MOST_MANIFEST = 1 << 24, MOST_SOURCE = 1 << 26, MOST_NAME = 64, SHA256_TEXT = 65 };
+enum { MOST_MANIFEST = 1 << 24, MOST_SOURCE = 1 << 26, MOST_IMAGES = 512, MOST_NAME = 64, SHA256_TEXT = 65 };
 
 static clt_status sha256(const void *bytes, size_t length, char text[SHA256_TEXT]) {
     unsigned char digest[32];
@@ -76,6 +76,15 @@ static clt_status check_kernels(const clt_bundle_image *image) {
     return CLT_OK;
 }
 
+static bool has_kernel(const clt_bundle_image *image, const char *name) {
+    size_t i;
+    json_t *kernel;
+    json_array_foreach (image->kernels, i, kernel)
+        if (!strcmp(json_string_value(json_object_get(kernel, "name")), name)) return true;
+    return false;
+}
+
+/* Of a whole module a part names no kernel. */
 static clt_status check_parts(const clt_bundle_image *image) {
     size_t i;
     json_t *part;
@@ -83,6 +92,7 @@ static clt_status check_parts(const clt_bundle_image *image) {
         const char *module, *kernel;
         if (json_unpack(part, "{s:s, s:s}", "module", &module, "kernel", &kernel) < 0 || !is_hex(module, CLT_HASH_TEXT - 1) || !is_name(kernel))
             return clt_fail(CLT_E_FORMAT, "part %zu of %s: expected a module's hash and a kernel's name", i, image->file);
+        if (*kernel && !has_kernel(image, kernel)) return clt_fail(CLT_E_FORMAT, "part %zu of %s: kernel %s is not among the image's kernels", i, image->file, kernel);
     }
     return CLT_OK;
 }
@@ -118,6 +128,8 @@ clt_status clt_bundle_parse(clt_bundle *bundle, const char *text, size_t length)
                        &bundle->capabilities, "images", &images) < 0)
         return clt_fail(CLT_E_FORMAT, "%s", error.text);
     if (!json_is_array(images) || !json_is_object(bundle->capabilities)) return clt_fail(CLT_E_FORMAT, "expected an array of images, and an object of capabilities");
+    if (json_array_size(images) < 1 || json_array_size(images) > MOST_IMAGES)
+        return clt_fail(CLT_E_FORMAT, "it has %zu images: expected 1 to %d", json_array_size(images), MOST_IMAGES);
     bundle->images = clt_calloc(json_array_size(images) + 1, sizeof *bundle->images);
     if (!bundle->images) return clt_fail_memory(json_array_size(images) * sizeof *bundle->images);
     for (; bundle->n < json_array_size(images); bundle->n++) CLT_TRY(parse_image(&bundle->images[bundle->n], json_array_get(images, bundle->n), bundle->n));
@@ -254,7 +266,9 @@ static clt_status take_image(clt_device *device, const char *folder, const clt_b
     clt_status status = load_image(device, folder, image, &program->program);
     if (status < 0) clt_fail_context(status, "image %zu: ", index);
     else status = take_parts(program, image);
-    return clt_program_adopt(device, program, status);
+    if (status == CLT_OK) return clt_program_adopt(device, program);
+    clt_program_free(device, program);
+    return status;
 }
 
 static void take_capabilities(clt_device *device, const clt_bundle *bundle) {
@@ -366,13 +380,13 @@ static clt_status list_parts(const clt_program *program, json_t *parts) {
 static clt_status write_image(bundle_writer *w, const clt_program *program) {
     clt_device *device = w->device;
     const clt_text *source = &program->source;
-    char file[32], source_file[32], hash[SHA256_TEXT], source_hash[SHA256_TEXT];
+    char file[CLT_HASH_TEXT + 4], source_file[CLT_HASH_TEXT + 4], hash[SHA256_TEXT], source_hash[SHA256_TEXT];
     unsigned char *binary = NULL;
-    size_t bytes = 0, index = json_array_size(w->images);
+    size_t bytes = 0;
     json_t *kernels = json_array(), *parts = json_array();
     clt_status status = kernels && parts ? clt_program_binary(device, program->program, &binary, &bytes) : clt_fail_memory(sizeof *kernels);
-    snprintf(file, sizeof file, "%zu.bin", index);
-    snprintf(source_file, sizeof source_file, "%zu.cl", index);
+    snprintf(file, sizeof file, "%s.bin", program->key); /* who writes another bundle there at the same time writes other files, or the same */
+    snprintf(source_file, sizeof source_file, "%s.cl", program->key);
     if (status == CLT_OK) status = list_kernels(device, program->program, kernels);
     if (status == CLT_OK) status = list_parts(program, parts);
     if (status == CLT_OK) status = sha256(binary, bytes, hash);

@@ -240,8 +240,10 @@ clt_status clt_program_binary(const clt_device *device, cl_program program, unsi
 /* By any thread. `label`: of the source, for messages. */
 clt_status clt_program_build(clt_device *device, const char *source, const char *label, cl_program *program);
 clt_status clt_program_add_part(clt_program *program, const char *module_hash, const char *kernel);
-/* The device has it from now on; it is freed on error, as where `status` is one, which it gives. */
-clt_status clt_program_adopt(clt_device *device, clt_program *program, clt_status status);
+/* NULL is fine. */
+void clt_program_free(clt_device *device, clt_program *program);
+/* The device has it from now on; it is freed on error. */
+clt_status clt_program_adopt(clt_device *device, clt_program *program);
 /* Whether a part has that kernel. */
 bool clt_part_serves(const clt_program_part *part, const char *module_hash, const char *kernel);
 /* The program that a module was built into; NULL if it was not. */

@@ -184,7 +184,7 @@ void clt_device_settle_programs(clt_device *device) {
 
 /* ---- building ---- */
 
-static void program_free(clt_device *device, clt_program *program) {
+void clt_program_free(clt_device *device, clt_program *program) {
     if (!program) return;
     if (program->program) CLT_RELEASE(device, clReleaseProgram(program->program));
     clt_text_free(&program->source);
@@ -195,7 +195,7 @@ static void program_free(clt_device *device, clt_program *program) {
 void clt_device_free_programs(clt_device *device) {
     join_saver(device);
     if (!device->for_trials && !device->lost) save_all(device);
-    for (size_t i = 0; i < device->n_programs; i++) program_free(device, device->programs[i]);
+    for (size_t i = 0; i < device->n_programs; i++) clt_program_free(device, device->programs[i]);
     clt_free(device->programs);
     clt_catalog_free(&device->catalog);
 }
@@ -397,8 +397,22 @@ typedef struct missing {
     size_t n;
 } missing;
 
-static void add_missing(missing *m, const clt_module *module, const char *hash, const char *kernel) {
-    if (m->names) clt_text_add(m->names, "%s%s%s%s", m->n ? ", " : "", kernel, *kernel ? " of " : "", module->label);
+/* Kernels of one name may be of several modules, and are named once. */
+static void add_name(clt_text *names, const char *kernel, const char *label) {
+    char name[160];
+    snprintf(name, sizeof name, "%s%s%s", kernel, *kernel ? " of " : "", label);
+    if (!strstr(clt_text_data(names), name)) clt_text_add(names, "%s%s", names->length ? ", " : "", name);
+}
+
+/* All of a module is missing, of which these kernels are wanted; none: all are. */
+static void add_names(clt_text *names, const request *r, int module) {
+    bool any = false;
+    for (int k = 0; k < r->n_wanted; k++)
+        if (r->wanted[k].module == module) any = true, add_name(names, r->wanted[k].kernel, r->modules[module].label);
+    if (!any) add_name(names, "", r->modules[module].label);
+}
+
+static void add_missing(missing *m, const char *hash, const char *kernel) {
     if (m->parts) {
         clt_program_part *part = &m->parts[m->n];
         memcpy(part->module, hash, sizeof part->module);
@@ -413,9 +427,16 @@ static void find_missing(const clt_device *device, const request *r, missing *m)
         const clt_module *module = &r->modules[i];
         bool whole = r->whole || !module->separable;
         clt_hash_text(module->text, strlen(module->text), hash);
-        if (whole && !clt_device_find_program(device, hash, "")) add_missing(m, module, hash, "");
-        for (int k = 0; !whole && k < r->n_wanted; k++)
-            if (r->wanted[k].module == i && !clt_device_find_program(device, hash, r->wanted[k].kernel)) add_missing(m, module, hash, r->wanted[k].kernel);
+        if (whole && !clt_device_find_program(device, hash, "")) {
+            add_missing(m, hash, "");
+            if (m->names) add_names(m->names, r, i);
+        }
+        for (int k = 0; !whole && k < r->n_wanted; k++) {
+            const char *kernel = r->wanted[k].kernel;
+            if (r->wanted[k].module != i || clt_device_find_program(device, hash, kernel)) continue;
+            add_missing(m, hash, kernel);
+            if (m->names) add_name(m->names, kernel, module->label);
+        }
     }
 }
 
@@ -479,12 +500,12 @@ static clt_status gather(clt_device *device, const request *r, build_job *jobs, 
     return CLT_OK;
 }
 
-clt_status clt_program_adopt(clt_device *device, clt_program *program, clt_status status) {
+clt_status clt_program_adopt(clt_device *device, clt_program *program) {
     clt_mutex_lock(&device->mutex);
-    if (status == CLT_OK) status = clt_grow(&device->programs, &device->programs_capacity, device->n_programs, sizeof *device->programs);
+    clt_status status = clt_grow(&device->programs, &device->programs_capacity, device->n_programs, sizeof *device->programs);
     if (status == CLT_OK) device->programs[device->n_programs++] = program;
     clt_mutex_unlock(&device->mutex);
-    if (status < 0) program_free(device, program);
+    if (status < 0) clt_program_free(device, program);
     return status;
 }
 
@@ -492,7 +513,7 @@ static clt_status adopt(clt_device *device, build_job *job) {
     if (job->status < 0) return clt_fail_again(job->status, job->error);
     clt_program *program = job->program;
     job->program = NULL;
-    CLT_TRY(clt_program_adopt(device, program, CLT_OK));
+    CLT_TRY(clt_program_adopt(device, program));
     if (job->loaded) device->counts.loaded++;
     else device->counts.built++;
     return CLT_OK;
@@ -512,8 +533,8 @@ static clt_status find_all(const clt_device *device, const request *r) {
     find_missing(device, r, &m);
     clt_status status = names.status;
     if (m.n)
-        status = clt_fail(CLT_E_BUILD, "CLTRAIN_COMPILER=never, and %s%s: %s", bundle[0] ? "kernels are missing in the bundle " : "CLTRAIN_BUNDLE names no bundle that would have these kernels",
-                          bundle, clt_text_data(&names));
+        status = clt_fail(CLT_E_BUILD, "CLTRAIN_COMPILER=never, and %s%s: %s. Make a bundle by what is done here (cltrain-offline compile takes the options of cltrain-train)",
+                          bundle[0] ? "kernels are missing in the bundle " : "CLTRAIN_BUNDLE names no bundle that would have these kernels", bundle, clt_text_data(&names));
     clt_text_free(&names);
     return status;
 }
@@ -533,7 +554,7 @@ static clt_status build(clt_device *device, const request *r) {
                             n_jobs, clt_seconds() - start, device->counts.built, device->counts.loaded);
     }
     for (int i = 0; i < most; i++) {
-        program_free(device, jobs[i].program);
+        clt_program_free(device, jobs[i].program);
         clt_text_free(&jobs[i].source);
     }
     clt_free(jobs);

@@ -175,6 +175,7 @@ static clt_status build_once(build *b, bool from_binary) {
     const char *text = source;
     const unsigned char *binary = b->binary;
     cl_int error, accepted = CL_SUCCESS;
+    if (clt_compiles_nothing(b->device)) return clt_fail(CLT_E_UNSUPPORTED, "nothing is compiled with CLTRAIN_COMPILER=never");
     write_source(source, b->salt + (unsigned long long)(1e9 * clt_seconds()));
     cl_program program =
         from_binary ? clCreateProgramWithBinary(b->device->context, 1, &b->device->id, &b->binary_bytes, &binary,

@@ -52,10 +52,11 @@ env CLTRAIN_COMPILER=maybe "$train" mlp:16 --data digits --steps 1 >"$out" 2>"$e
 grep -q "auto" "$err" || fail "what CLTRAIN_COMPILER may be is not told"
 
 # Damage is refused, or, with a compiler, told and made good.
-printf 'x' | dd of=bundle/0.bin bs=1 seek=100 conv=notrunc 2>/dev/null
-expect 1 "0.bin: its SHA-256 is" verify bundle
+image=$("$python" -c 'import json; print(json.load(open("bundle/manifest.json"))["images"][0]["file"])')
+printf 'x' | dd of="bundle/$image" bs=1 seek=100 conv=notrunc 2>/dev/null
+expect 1 "$image: its SHA-256 is" verify bundle
 env CLTRAIN_BUNDLE=bundle "$train" mlp:16 --data digits --batch 64 --steps 3 --json=mended.json >"$out" 2>"$err" || fail "a damaged bundle ends a run that has a compiler"
-grep -q "0.bin.*kernels that are missing are compiled" "$err" || fail "a damaged bundle is not told of"
+grep -q "$image.*kernels that are missing are compiled" "$err" || fail "a damaged bundle is not told of"
 same compiled mended || fail "a run beside a damaged bundle came to something else"
 rm bundle/manifest.json
 expect 1 "manifest.json" verify bundle
@@ -66,6 +67,16 @@ expect 1 "" verify nowhere
 
 # Usage.
 refuse "--output FOLDER" compile mlp:16 --data digits
+refuse "--output is given twice" compile mlp:16 --data digits --output x --output=y
+refuse "nothing is reported" compile mlp:16 --data digits --output x --json
+expect 0 "" compile mlp:16 --data digits -o sgd --output sgd.bundle
+[ -e sgd ] && fail "the optimizer was taken as the folder"
+env CLTRAIN_BUNDLE=sgd.bundle CLTRAIN_COMPILER=never "$train" mlp:16 --data digits -o sgd --steps 2 >"$out" 2>"$err" || fail "sgd is not in the bundle"
+mkdir pipe && mkfifo pipe/manifest.json
+expect 1 "regular file" inspect pipe
+printf '{"images": [{"file": "\\u001b[2J"}], "library": "x"}' >empty/manifest.json
+expect 0 "" inspect empty
+grep -q "$(printf '\033')" "$out" && fail "a manifest's control characters reach the terminal"
 refuse "one for each" compile mlp:16 --data digits --output x --devices a,b
 refuse "expected a training" compile mlp:16 --data digits --output x --summary
 refuse "no FOLDER" verify

@@ -2,10 +2,12 @@
  * cltrain-offline: kernels that are compiled ahead, for devices whose driver has no compiler, or is not to be waited for. Training itself is
  * cltrain-train's.
  */
+#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -29,7 +31,7 @@ typedef struct offline_options {
 #define AT(field) offsetof(offline_options, field)
 
 static const option_row compile_rows[] = {
-    {OPTION_TEXT, 'o', "output", "FOLDER", AT(folder), .help = "the bundle, whose files are replaced if they are there; required"},
+    {OPTION_TEXT, 0, "output", "FOLDER", AT(folder), .help = "the bundle, whose files are replaced if they are there; required"},
     {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "this text"},
 };
 static const option_row verify_rows[] = {
@@ -52,7 +54,9 @@ static int end_help(void) {
 static int read_manifest(const char *folder, json_t **manifest) {
     char path[4096];
     json_error_t error;
+    struct stat facts;
     if (snprintf(path, sizeof path, "%s/manifest.json", folder) >= (int)sizeof path) return run_error("%.64s...: the path is too long", folder);
+    if (stat(path, &facts) || !S_ISREG(facts.st_mode)) return run_error("%s: expected a regular file, which cltrain-offline compile writes", path);
     *manifest = json_load_file(path, 0, &error);
     if (!*manifest) return run_error("%s: %s", path, error.text);
     return json_is_array(json_object_get(*manifest, "images")) ? 0 : run_error("%s: it is no manifest of a bundle", path);
@@ -70,20 +74,27 @@ static void tell(const char *folder, const json_t *manifest) {
     printf("%s: %zu image%s, %zu kernels", folder, images, PLURAL(images), kernels);
 }
 
-static const char *text_of(const json_t *object, const char *key) {
+/* A terminal gets no control characters of a file. */
+static void print_text(const char *before, const json_t *object, const char *key, const char *after) {
     const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "?";
+    fputs(before, stdout);
+    for (text = text ? text : "?"; *text; text++) putchar(iscntrl((unsigned char)*text) ? '?' : *text);
+    fputs(after, stdout);
 }
 
 static void print_image(const json_t *image) {
+    static const char *const rows[][2] = {{"  device   ", "device"}, {"  platform ", "platform"}, {"  driver   ", "driver"}, {"  options  ", "options"}};
     const json_t *serves = json_object_get(image, "for"), *kernels = json_object_get(image, "kernels");
     size_t n = json_array_size(kernels);
-    printf("%s, %s, %zu kernel%s\n", text_of(image, "file"), text_of(serves, "kind"), n, PLURAL(n));
-    printf("  device   %s\n  platform %s\n  driver   %s\n  options  %s\n  sha256   %s\n", text_of(serves, "device"), text_of(serves, "platform"), text_of(serves, "driver"),
-           text_of(serves, "options"), text_of(image, "sha256"));
+    print_text("", image, "file", ", ");
+    print_text("", serves, "kind", "");
+    printf(", %zu kernel%s\n", n, PLURAL(n));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) print_text(rows[i][0], serves, rows[i][1], "\n");
+    print_text("  sha256   ", image, "sha256", "\n");
     for (size_t i = 0; i < n; i++) {
         const json_t *kernel = json_array_get(kernels, i);
-        printf("  kernel   %s, %lld arguments\n", text_of(kernel, "name"), (long long)json_integer_value(json_object_get(kernel, "arguments")));
+        print_text("  kernel   ", kernel, "name", "");
+        printf(", %lld arguments\n", (long long)json_integer_value(json_object_get(kernel, "arguments")));
     }
 }
 
@@ -96,7 +107,7 @@ static int inspect(const offline_options *o) {
         if (json_dumpf(manifest, stdout, JSON_INDENT(1)) < 0 || putchar('\n') < 0) code = run_error("stdout cannot be written");
     } else if (!code) {
         tell(o->folder, manifest);
-        printf(", of cltrain %s\n", text_of(manifest, "library"));
+        print_text(", of cltrain ", manifest, "library", "\n");
         json_array_foreach (json_object_get(manifest, "images"), i, image) print_image(image);
     }
     json_decref(manifest);
@@ -118,17 +129,18 @@ static int verify(const offline_options *o) {
 
 /* ---- compile ---- */
 
-/* The value of --output or -o, which is taken out of the command line; NULL: it has none. */
-static const char *take_output(int *argc, char **argv) {
-    const char *folder = NULL;
+/* The value of --output, which is taken out of the command line: the others are cltrain-train's. */
+static int take_output(int *argc, char **argv, const char **folder) {
     int kept = 0;
+    *folder = NULL;
     for (int i = 0; i < *argc; i++) {
-        if (!strncmp(argv[i], "--output=", 9)) folder = argv[i] + 9;
-        else if ((!strcmp(argv[i], "--output") || !strcmp(argv[i], "-o")) && i + 1 < *argc) folder = argv[++i];
+        const char *value = !strncmp(argv[i], "--output=", 9) ? argv[i] + 9 : !strcmp(argv[i], "--output") && i + 1 < *argc ? argv[++i] : NULL;
+        if (value && *folder) return usage_error("--output is given twice, '%s' and '%s': expected one folder", *folder, value);
+        if (value) *folder = value;
         else argv[kept++] = argv[i];
     }
     argv[*argc = kept] = NULL;
-    return folder;
+    return 0;
 }
 
 static int print_compile_help(void) {
@@ -148,6 +160,7 @@ static int compile_as_given(options *given, const char *folder) {
     if (given->help) return print_compile_help();
     if (!folder || !*folder) return usage_error("no --output FOLDER given, which becomes the bundle");
     if (given->devices) return usage_error("--devices: a bundle is of one device; make one for each");
+    if (given->profile || given->json) return usage_error("%s: nothing is reported here; leave it out", given->profile ? "--profile" : "--json");
     if (given->predict || given->test || given->list_devices || given->summary || given->lr_find) return usage_error("expected a training: a model, --data and options of training");
     if (given->steps == OPTION_UNSET && given->epochs == OPTION_UNSET) given->steps = 1;
     given->bundle = folder;
@@ -163,9 +176,10 @@ static int compile_as_given(options *given, const char *folder) {
 }
 
 static int run_compile(int argc, char **argv) {
-    options given;
-    const char *folder = take_output(&argc, argv);
-    int code = options_parse(&given, argc, argv);
+    options given = options_standard();
+    const char *folder;
+    int code = take_output(&argc, argv, &folder);
+    if (!code) code = options_parse(&given, argc, argv);
     if (!code) {
         message_start(given.quiet ? -1 : given.verbose);
         code = given.help ? 0 : look_for_devices(argv);

@@ -109,11 +109,11 @@ static int open_data(data_parts *data, const options *given, ranks *group) {
     return code;
 }
 
-/* cltrain-offline: what was compiled for it becomes a bundle. */
+/* cltrain-offline: what was compiled for it becomes a bundle, of several ranks that of the one that leads. */
 static int train_and_keep(const options *given, const data_parts *data, const task *made, clt_device *device, ranks *group) {
     clt_status status = given->bundle ? clt_bundle_begin(device) : CLT_OK;
     int code = status < 0 ? library_error(status, "making a bundle") : train_on(given, data, made, device, group);
-    if (code || !given->bundle) return code;
+    if (code || !given->bundle || !ranks_lead(group)) return code;
     status = clt_bundle_write(device, given->bundle);
     return status < 0 ? library_error(status, "writing the bundle") : 0;
 }

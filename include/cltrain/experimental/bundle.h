@@ -9,7 +9,7 @@
  *   manifest.json         format, version of the library, and its images: file, SHA-256, the device, platform, driver and compiler options that each
  *                         is for, its kernels with their numbers of arguments, and which of the library's sources they are of
  *   manifest.json.sha256  SHA-256 of that, as sha256sum writes it
- *   N.bin, N.cl           image N as the driver gave it, and its source
+ *   KEY.bin, KEY.cl       an image as the driver gave it, and its source, by whose hash they are named
  *
  * An image serves the device, platform and driver version that it is for. Before it is believed, all of the above is compared, each kernel is made
  * and counted for arguments, and a kernel of each image is launched whose result tells which source it is of.
@@ -28,8 +28,8 @@ CLT_BEGIN_DECLS
 /* From now on the device keeps the sources of what it builds. To be called before anything is built: CLT_E_STATE after that. */
 CLT_API clt_status clt_bundle_begin(clt_device *device);
 
-/* Writes everything that was built since clt_bundle_begin into the folder, which is made where it is missing; files of a
- * bundle that is there are replaced. CLT_E_STATE: nothing was built, or clt_bundle_begin was not called; CLT_E_BUILD; CLT_E_UNSUPPORTED: the driver
+/* Writes everything that was built since clt_bundle_begin into the folder, which is made where it is missing; what is in it stays
+ * beside the new bundle, whose manifest takes the place of an old one. CLT_E_STATE: nothing was built, or clt_bundle_begin was not called; CLT_E_BUILD; CLT_E_UNSUPPORTED: the driver
  * gives no binaries; CLT_E_IO. */
 CLT_API clt_status clt_bundle_write(clt_device *device, const char *folder);
 
