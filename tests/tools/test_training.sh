@@ -360,4 +360,16 @@ fi
 expect 0 "" mlp:8 --data csv:rare.csv,label=kind --epochs 12 --patience 9 --monitor average_precision
 awk '/^epoch/ && length > 80 { exit 1 }' "$err" || fail "lines of epochs have more than 80 characters"
 awk 'length > 80 { exit 1 }' "$out" || fail "the report has lines of more than 80 characters"
+# A limit of memory is kept, and changes no bit; what does not fit tells what would.
+expect 0 "" mlp:64 --data digits --batch 16 --steps 3 --seed 1 --save free.safetensors --json=free.json
+expect 0 "" mlp:64 --data digits --batch 16 --steps 3 --seed 1 --memory-limit 100K --save tight.safetensors --json=tight.json
+cmp free.safetensors tight.safetensors || fail "--memory-limit changes what is trained"
+"$python" - <<'END' || fail "--memory-limit is not kept"
+import json
+free, tight = (json.load(open(f"{name}.json"))["peak_device_bytes"] for name in ("free", "tight"))
+assert tight <= 100 * 1024 < free, (tight, free)
+END
+expect 1 "Less is needed with a smaller --batch, or a larger --memory-limit than 64K" mlp:64 --data digits --memory-limit 64K
+expect 1 "--offload auto" mlp:300,300 --data digits --batch 16 --steps 1 --offload none --memory-limit 1600K
+refuse "--memory-limit 2X" mlp:8 --data digits --memory-limit 2X
 [ "$failures" -eq 0 ]

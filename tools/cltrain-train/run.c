@@ -70,12 +70,21 @@ typedef struct run {
 
 /* ---- errors ---- */
 
+/* Into the device's memory, or --memory-limit, of which the library speaks in the same words. `auto` has tried what there is. */
+static int does_not_fit(const options *o, const char *doing) {
+    bool tried_all = o->recompute == CLT_RECOMPUTE_AUTO || o->recompute == CLT_RECOMPUTE_ALL;
+    const char *recompute = tried_all ? "" : ", --recompute auto", *offload = o->offload == CLT_OFFLOAD_AUTO || o->offload == CLT_OFFLOAD_ALL ? "" : ", --offload auto";
+    return run_error("%s: %s. Less is needed with a smaller --batch%s%s%s%s", doing, clt_error_detail(), recompute, offload,
+                     o->memory_limit ? ", or a larger --memory-limit than " : "", o->memory_limit ? o->memory_limit : "");
+}
+
 /* Says what went wrong; or, if a rank was lost and the others may go on, nothing yet. */
 static int failed(run *r, clt_status status, const char *doing) {
     if (r->options->on_failure == ON_FAILURE_SHRINK && ranks_lost_one(r->group, status)) return RUN_LOST_ONE;
     if (status == CLT_E_NONFINITE)
         return run_error("%s: %s. " DIVERGED "%s", doing, clt_error_detail(),
                          r->options->locate_nan ? "" : "; --locate-nan tells what made them");
+    if (status == CLT_E_DEVICE_MEMORY) return does_not_fit(r->options, doing);
     return library_error(status, doing);
 }
 
