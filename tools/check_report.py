@@ -1,6 +1,7 @@
 """check_report.py FOLDER [STAGE]: what a run of check.sh found, from the files it left in FOLDER: the seconds of each stage, the longest
 tests, and of all that failed (with STAGE: in that one) the last lines and the command that runs it alone."""
 import os
+import re
 import sys
 import xml.etree.ElementTree as tree
 
@@ -12,12 +13,19 @@ with open(os.path.join(folder, "stages"), encoding="utf-8") as file:
     stages = [line.rstrip("\n").split("\t") for line in file]
 
 
+def status_of(case):
+    skipped = case.find("skipped")
+    if case.get("status") == "notrun" and (skipped is None or not skipped.get("message", "").startswith("SKIP_")):
+        return "fail"
+    return case.get("status")
+
+
 def tests_of(stage):
-    """(name, seconds, status, output) of the stage's tests."""
+    """(name, seconds, status, output) of the stage's tests. One that could not be started has failed."""
     path = os.path.join(folder, stage + ".xml")
     if not os.path.exists(path):
         return []
-    return [(case.get("name"), float(case.get("time") or 0), case.get("status"), case.findtext("system-out") or "")
+    return [(case.get("name"), float(case.get("time") or 0), status_of(case), case.findtext("system-out") or "")
             for case in tree.parse(path).getroot().iter("testcase")]
 
 
@@ -32,8 +40,10 @@ def log_of(stage):
 
 def print_failures(stage, command):
     failed = [test for test in tests_of(stage) if test[2] == "fail"]
-    for name, _, _, output in failed:
-        print(f"\nFAILED {name}\n{last_lines(output)}  again: ctest --test-dir {BUILDS.get(stage, 'build')} --output-on-failure -R '^{name}$'")
+    log = log_of(stage)
+    for name, seconds, _, output in failed:
+        limit = f", timed out after {seconds:.0f} s" if re.search(rf": {re.escape(name)} \.*\*\*\*Timeout", log) else ""
+        print(f"\nFAILED {name}{limit}\n{last_lines(output)}  again: ctest --test-dir {BUILDS.get(stage, 'build')} --output-on-failure -R '^{name}$'")
     if not failed:
         print(f"\nFAILED {stage}\n{last_lines(log_of(stage))}  again: {command}")
 
