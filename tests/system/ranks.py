@@ -55,13 +55,14 @@ def said(name):
 
 
 def end(process, expect=0):
+    """Waits for it; expect: its status, None: any."""
     try:
         process.wait(timeout=240)
     except subprocess.TimeoutExpired:
         process.terminate()
         process.wait()
         raise Failure("it hangs:\n" + said("err"))
-    check(process.returncode == expect, f"exit {process.returncode}, not {expect}:\n{said('out')}{said('err')}")
+    check(expect in (None, process.returncode), f"exit {process.returncode}, not {expect}:\n{said('out')}{said('err')}")
 
 
 def report():
@@ -77,6 +78,12 @@ def alone(*arguments, **environment):
 
 def command(n, launcher, arguments):
     return [RUN, "-n", n, *launcher, "--", TRAIN, MODEL, "--data", "digits", "--seed", 1, *arguments, "--json"]
+
+
+def by_shell(script, arguments):
+    """A command whose ranks run a script of the shell in the place of TRAIN, which it starts by exec with "$@"."""
+    at = arguments.index(TRAIN)
+    return [*arguments[:at], "sh", "-c", script, "sh", *arguments[at + 1:]]
 
 
 def together(n, *arguments, launcher=(), **environment):
@@ -219,9 +226,8 @@ def early():
     options = ("--epochs", 2, *SGD)
     wanted = together(2, *options, "--batch", 24)
     arguments = command(3, ("--on-failure", "continue"), (*options, "--batch", 16))
-    at = arguments.index(TRAIN)
     no_device = f'[ "$RANK" = 1 ] && export CLTRAIN_DEVICE=there-is-none; exec {TRAIN} "$@"'
-    end(begin(arguments[:at] + ["sh", "-c", no_device, "sh"] + arguments[at + 1:]))
+    end(begin(by_shell(no_device, arguments)))
     check("there-is-none" in said("err"), f"rank 1 had a device:\n{said('err')}")
     got = report()
     check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["steps"] == wanted["steps"], f"2 are left: {got}")
@@ -240,9 +246,8 @@ def meet(victim, ends, late, milliseconds):
     script = (f'[ "$RANK" = {victim} ] && export {preload} {ends}; '
               f'[ "$RANK" = {late} ] && export {preload} CLTRAIN_TEST_LATE_MS={milliseconds}; exec {TRAIN} "$@"')
     arguments = command(3, ("--on-failure", "continue"), ("--steps", 1, "--batch", 16, *SGD))
-    at = arguments.index(TRAIN)
-    process = begin(arguments[:at] + ["sh", "-c", script, "sh"] + arguments[at + 1:])
-    process.wait(timeout=200)
+    process = begin(by_shell(script, arguments))
+    end(process, None)
     before_training = said("err").partition("First step done")[0]
     if "joining the other ranks" in before_training:
         return "no group"
@@ -323,8 +328,7 @@ def another_runs_file():
     os.utime(path("old"), (1, 1))
     once = f'[ "$RANK$CLTRAIN_RESTART_COUNT" = 10 ] && exit 9; exec {TRAIN} "$@"'
     arguments = command(2, ("--max-restarts", 1), ("--epochs", 2, "--save", path("old")))
-    at = arguments.index(TRAIN)
-    end(begin(arguments[:at] + ["sh", "-c", once, "sh"] + arguments[at + 1:]))
+    end(begin(by_shell(once, arguments)))
     check("Resumed" not in said("err") and report()["lr"] != old["lr"], f"it took another's file:\n{said('err')}")
 
 
@@ -426,9 +430,8 @@ def each_its_own(options, *own, expect=0, launcher=(), **environment):
     """Rank i also has the options own[i]."""
     words = " ".join(f"{i}) set -- \"$@\" {' '.join(map(str, o))};;" for i, o in enumerate(own))
     arguments = command(len(own), launcher, options)
-    at = arguments.index(TRAIN)
     script = f'case "$RANK" in {words} esac; exec {TRAIN} "$@"'
-    end(begin(arguments[:at] + ["sh", "-c", script, "sh"] + arguments[at + 1:], CLTRAIN_COMM_TIMEOUT_SECONDS="60", **environment), expect)
+    end(begin(by_shell(script, arguments), CLTRAIN_COMM_TIMEOUT_SECONDS="60", **environment), expect)
 
 
 def own_batches():
@@ -475,9 +478,8 @@ def before_meeting():
     """A rank dies before it has come to the others, which do not wait for it: they end, and name it. Nobody is there to go on with."""
     for victim in (2, 0):
         arguments = command(3, ("--on-failure", "continue"), ("--epochs", 1))
-        at = arguments.index(TRAIN)
         script = f'[ "$RANK" = {victim} ] && {{ sleep 1; kill -9 $$; }}; exec {TRAIN} "$@"'
-        end(begin(arguments[:at] + ["sh", "-c", script, "sh"] + arguments[at + 1:], CLTRAIN_COMM_CONNECT_SECONDS=WITHOUT_END), 128 + signal.SIGKILL)
+        end(begin(by_shell(script, arguments), CLTRAIN_COMM_CONNECT_SECONDS=WITHOUT_END), 128 + signal.SIGKILL)
         check(f"rank {victim} ended with status 137 before ranks 0 to 2 had met" in said("err"), f"nobody named it:\n{said('err')}")
 
 
