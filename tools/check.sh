@@ -75,10 +75,14 @@ coverage() {
         >"$root/build-coverage/coverage.txt" && tail -n 4 "$root/build-coverage/coverage.txt" && [ -z "${failed-}" ]
 }
 
-# With tests/small_pocl.py's PoCL, where drivers were not chosen.
+# Whether drivers are those of tests/small_pocl.py, with its PoCL: where none were chosen.
+small=build/tests/cache/small
+takes_small() {
+    [ -z "${OCL_ICD_VENDORS-}" ] && [ -d "$root/$small/vendors" ]
+}
+
 drivers() {
-    small=$root/build/tests/cache/small
-    if [ -z "${OCL_ICD_VENDORS-}" ] && [ -d "$small/vendors" ]; then export OCL_ICD_VENDORS="$small/vendors" PATH="$small/bin:$PATH"; fi
+    ! takes_small || export OCL_ICD_VENDORS="$root/$small/vendors" PATH="$root/$small/bin:$PATH"
     sh "$root/tools/devices.sh" --brief "$results/drivers"
 }
 
@@ -112,7 +116,7 @@ command_of() {
     case $1 in
     lint | lint-all) echo "sh tools/lint.sh" ;;
     kernels) echo "sh tools/gpu_report.sh --check docs/gpu-kernels.md build" ;;
-    drivers) echo "sh tools/devices.sh --brief FOLDER" ;;
+    drivers) echo "$(! takes_small || echo "OCL_ICD_VENDORS=\$PWD/$small/vendors PATH=\$PWD/$small/bin:\$PATH ")sh tools/devices.sh --brief FOLDER" ;;
     drivers-all) echo "sh tools/devices.sh --quick FOLDER" ;;
     build*) echo "cmake --build $(echo "$1" | sed 's/-all$//')" ;;
     parsers) echo "sh tests/fuzz/coverage.sh build-coverage-fuzz" ;;

@@ -328,7 +328,7 @@ static void sleep_after(rank_thread *self) {
         double before = thread_seconds(), until = clt_seconds() + 0.3;
         while (clt_seconds() < until)
             CHECK(self, clt_transport_progress(self->transport, until - clt_seconds()) == CLT_OK);
-        CHECK(self, thread_seconds() - before < 0.01);
+        CHECK(self, thread_seconds() - before < 0.1); /* of the processor: who spins takes all */
     }
 }
 

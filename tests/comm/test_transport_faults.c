@@ -20,7 +20,6 @@
 /* What a process tells of its rank's end. */
 typedef struct report {
     clt_status status;
-    double at; /* of the machine's clock */
     bool lost[RANKS_MOST];
     char detail[400], failure[400];
 } report;
@@ -42,7 +41,6 @@ static void run_child(const rank_group *group, int rank, const char *store, int 
     if (write(out, &begun, 1) != 1) _exit(1);
     if (r.status == CLT_OK) {
         group->body(&self);
-        r.at = clt_seconds();
         r.status = clt_transport_state(self.transport);
         for (int k = 0; k < group->size; k++) r.lost[k] = clt_transport_is_lost(self.transport, k);
     }
@@ -69,11 +67,11 @@ static void start_processes(const rank_group *group, process *processes) {
     }
 }
 
-/* The report of a process that ends by itself, within 30 seconds. */
+/* The report of a process that ends by itself. */
 static report end_of(process *p) {
     report r = {0};
     struct pollfd one = {p->pipe, POLLIN, 0};
-    int ready = poll(&one, 1, 30000);
+    int ready = poll(&one, 1, 1000 * WATCHDOG_SECONDS);
     ssize_t got = ready > 0 ? read(p->pipe, &r, sizeof r) : -1;
     if (got != sizeof r) kill(p->id, SIGKILL);
     int status;
@@ -122,7 +120,7 @@ static void listen_only(rank_thread *self) {
     rank_wait_end(self);
 }
 
-static void check_survivors(process *processes, int size, int victim, double since, double limit) {
+static void check_survivors(process *processes, int size, int victim) {
     char words[60];
     snprintf(words, sizeof words, "rank %d was lost: ", victim);
     for (int r = 0; r < size; r++) {
@@ -132,19 +130,17 @@ static void check_survivors(process *processes, int size, int victim, double sin
         assert_int_equal(end.status, CLT_E_PEER);
         assert_memory_equal(end.detail, words, strlen(words));
         for (int k = 0; k < size; k++) assert_int_equal(end.lost[k], k == victim);
-        assert_true(end.at - since < limit);
     }
 }
 
 static void kill_one(int size, int victim, clt_comm_security level, void (*body)(rank_thread *),
                      useconds_t after) {
     process processes[RANKS_MOST];
-    rank_group group = {.size = size, .level = level, .body = body, .heartbeat_seconds = 20};
+    rank_group group = {.size = size, .level = level, .body = body, .heartbeat_seconds = FOREVER_SECONDS}; /* the connection tells it, not silence */
     start_processes(&group, processes);
     usleep(after);
-    double before = clt_seconds();
     bury(&processes[victim]);
-    check_survivors(processes, size, victim, before, 5); /* long before the heartbeat would tell */
+    check_survivors(processes, size, victim);
 }
 
 static void test_killed(void **state) {
@@ -164,13 +160,12 @@ static void test_stopped(void **state) {
         process processes[3];
         rank_group group = {.size = 3,
                             .level = CLT_SECURITY_TLS,
-                            .heartbeat_seconds = 1.5,
+                            .heartbeat_seconds = 3,
                             .body = i ? listen_only : talk};
         start_processes(&group, processes);
-        usleep(1800000); /* longer than the limit: beats keep all alive */
-        double before = clt_seconds();
+        usleep(3600000); /* longer than the limit: beats keep all alive */
         kill(processes[1].id, SIGSTOP);
-        check_survivors(processes, 3, 1, before, 10);
+        check_survivors(processes, 3, 1);
         kill(processes[1].id, SIGCONT);
         report end = end_of(&processes[1]);
         assert_int_equal(end.status, CLT_E_PEER);

@@ -20,7 +20,7 @@ from ranks import Failure, Rank, TOKEN, arguments, check, check_reports, place
 
 RANK = LAUNCHER = None
 # A rank that is silent is lost after the first; operations, which end otherwise, may take a minute.
-HEARTBEAT, MARGIN = 1.0, 50.0
+HEARTBEAT, MARGIN = 3.0, 50.0
 
 
 class Job:

@@ -54,12 +54,12 @@ says() {
     grep -qF -- "$1" "$out" || fail "stdout does not say '$1'"
 }
 
-# await WORDS...: until the command holds, 60 s at most.
+# await WORDS...: until the command holds, five minutes at most.
 await() {
     tries=0
     until "$@"; do
         tries=$((tries + 1))
-        [ $tries -gt 600 ] && return 1
+        [ $tries -gt 3000 ] && return 1
         sleep 0.1
     done
 }

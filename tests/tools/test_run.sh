@@ -182,11 +182,14 @@ expect 7 -n 3 -- sh -c '[ "$RANK" = 1 ] && exit 7; exec sleep 100'
 complains "rank 1 ended with status 7"
 expect 137 -n 2 -- sh -c '[ "$RANK" = 1 ] && kill -9 $$; exec sleep 100'
 complains "rank 1 ended with status 137 (Killed)"
-expect 5 -n 2 --grace 0.5 -- sh -c 'trap "" TERM; [ "$RANK" = 0 ] && { sleep 0.2; exit 5; }; while :; do sleep 0.1; done'
+expect 5 -n 2 --grace 0.5 -- sh -c 'trap "" TERM; if [ "$RANK" = 0 ]; then until [ -e "$D/deaf" ]; do sleep 0.1; done; exit 5; fi
+    touch "$D/deaf"; while :; do sleep 0.1; done'
 complains "killed"
 expect 0 -n 3 --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 0.5; echo "went on"'
 [ "$(grep -c 'went on' "$out")" -eq 2 ] || fail "the others did not go on"
-expect 7 -n 2 --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 0.5; exit 8'
+# The first failure counts: rank 0 fails when rank 1 has been taken note of.
+expect 7 -n 2 --on-failure continue -- sh -c 'if [ "$RANK" = 1 ]; then echo $$ >"$D/part"; mv "$D/part" "$D/first"; exit 7; fi
+    until [ -e "$D/first" ]; do sleep 0.1; done; while kill -0 "$(cat "$D/first")" 2>/dev/null; do sleep 0.1; done; exit 8'
 expect 0 -n 2 -q -- true
 [ -s "$err" ] && fail "-q says something"
 
@@ -197,7 +200,7 @@ complains "--late"
 # What a dead rank leaves does not wait for the others' end.
 left='if [ "$RANK" = 1 ]; then sleep 1000 & echo $! >"$D/part"; mv "$D/part" "$D/child"; kill -9 $$; fi
     until [ -e "$D/child" ]; do sleep 0.1; done
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do kill -0 "$(cat "$D/child")" 2>/dev/null || exit 0; sleep 0.2; done; exit 9'
+    while kill -0 "$(cat "$D/child")" 2>/dev/null; do sleep 0.1; done'
 expect 0 -n 2 --on-failure continue -- sh -c "$left"
 
 # ---- restarts ----
@@ -338,12 +341,13 @@ for late in no yes; do
 done
 # A second launcher with the same number leaves those that are there alone.
 address=127.0.0.1:$(port)
-rm -f "$folder/twice"
-hosts 0 0 -n 1 --master "$address" -- sh -c 'echo $$ >>"$D/twice"; sleep 3; echo "went through"' &
+rm -f "$folder/twice" "$folder/refused"
+hosts 0 0 -n 1 --master "$address" -- sh -c 'echo $$ >>"$D/twice"; until [ -e "$D/refused" ]; do sleep 0.1; done; echo "went through"' &
 both=$!
 await lines_are "$folder/twice" 2 || fail "two hosts did not start"
 timeout -k 5 60 "$program" --nnodes 2 --node-rank 1 --master "$address" -- echo intruder >"$folder/intruder" 2>&1
 code=$?
+touch "$folder/refused"
 wait $both
 [ $code -eq 1 ] || fail "a second launcher of host 1 gave $code"
 grep -q "another launcher is host 1 of job 'run' already" "$folder/intruder" || fail "it was not told why: $(cat "$folder/intruder")"
