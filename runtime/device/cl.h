@@ -19,6 +19,8 @@ struct clt_memory {
     size_t offset;
     bool redzones_on;     /* lies between guards in `parent`, which is its own (redzone.c) */
     char label[96];  /* of what has red zones */
+    int users;               /* of what is shared; else 0 */
+    struct clt_memory *next; /* of the device's that are shared */
 };
 
 /* A built program and the modules in it. */
@@ -78,6 +80,7 @@ struct clt_device {
     /* buffer pool */
     clt_memory **pool;
     size_t n_pool, pool_capacity;
+    clt_memory *shared; /* the first of what is shared */
     uint64_t bytes, peak_bytes;
     bool memory_limited;  /* info.memory_bytes is a limit of the settings */
 

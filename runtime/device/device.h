@@ -51,10 +51,18 @@ size_t clt_device_alignment(const clt_device *device);
  * much was asked for, how much there is, and the largest single buffer. */
 clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buffer);
 
+/* Memory for what lives within one use of it alone, such as a plan's run: since the device's queue is in order, many may have it. The smallest of at least
+ * `bytes` that somebody has and that is not among the `n` others; NULL: there is none. Who takes it says so by clt_memory_share; each of those who have it
+ * destroys it. On a device with red zones nothing is shared. */
+clt_memory *clt_memory_find_shared(const clt_device *device, size_t bytes, clt_memory *const *others, size_t n);
+void clt_memory_share(clt_memory *memory);
+/* clt_memory_create, to be found from now on. */
+clt_status clt_memory_create_shared(clt_device *device, size_t bytes, clt_memory **memory);
+
 /* A part of another buffer, which must live longer. offset: a multiple of the alignment. */
 clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice);
 
-/* Gives the memory back to the pool (a slice only itself). NULL is fine. */
+/* Gives the memory back to the pool (a slice only itself; what is shared when the last does). NULL is fine. */
 void clt_memory_destroy(clt_memory *buffer);
 
 /* On a device with red zones (<cltrain/experimental/measure.h>): a name for messages, and what stands for undefined contents. Elsewhere the

@@ -110,6 +110,46 @@ clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buff
     return clt_memory_allocate(device, bytes, buffer);
 }
 
+/* ---- shared ---- */
+
+static bool is_among(const clt_memory *memory, clt_memory *const *others, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (others[i] == memory) return true;
+    return false;
+}
+
+clt_memory *clt_memory_find_shared(const clt_device *device, size_t bytes, clt_memory *const *others, size_t n) {
+    clt_memory *best = NULL;
+    for (clt_memory *m = device->shared; m; m = m->next)
+        if (m->bytes >= bytes && (!best || m->bytes < best->bytes) && !is_among(m, others, n)) best = m;
+    return best;
+}
+
+void clt_memory_share(clt_memory *memory) {
+    memory->users++;
+}
+
+clt_status clt_memory_create_shared(clt_device *device, size_t bytes, clt_memory **memory) {
+    CLT_TRY(clt_memory_create(device, bytes, memory));
+    if (device->redzones_on) return CLT_OK;
+    (*memory)->users = 1;
+    (*memory)->next = device->shared;
+    device->shared = *memory;
+    return CLT_OK;
+}
+
+/* One user less: whether there are others. */
+static bool leave_to_others(clt_memory *memory) {
+    clt_memory **at = &memory->device->shared;
+    if (!memory->users) return false;
+    if (--memory->users > 0) return true;
+    while (*at != memory) at = &(*at)->next;
+    *at = memory->next;
+    return false;
+}
+
+/* ---- slices ---- */
+
 static clt_status slice_host(clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice) {
     clt_memory *m = clt_calloc(1, sizeof *m);
     if (!m) return clt_fail_memory(sizeof *m);
@@ -137,7 +177,7 @@ clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt
 }
 
 void clt_memory_destroy(clt_memory *buffer) {
-    if (!buffer) return;
+    if (!buffer || leave_to_others(buffer)) return;
     clt_device *device = buffer->device;
     if (buffer->redzones_on) clt_redzone_destroy(buffer);
     else if (!buffer->is_slice &&

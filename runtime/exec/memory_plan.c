@@ -38,8 +38,8 @@ static size_t first_fit(clt_block **placed, size_t n, const clt_block *block, in
     return offset;
 }
 
-static clt_status place(clt_block **sorted, size_t n, size_t alignment, size_t slab_limit, size_t *slab_bytes,
-                        size_t *n_slabs, clt_block **neighbours) {
+static clt_status place(clt_block **sorted, size_t n, size_t alignment, size_t slab_limit, clt_slab *slabs, size_t *n_slabs,
+                        clt_block **neighbours) {
     for (size_t i = 0; i < n; i++) {
         clt_block *block = sorted[i];
         size_t bytes = round_up(block->bytes, alignment), offset = 0, slab = 0;
@@ -48,36 +48,36 @@ static clt_status place(clt_block **sorted, size_t n, size_t alignment, size_t s
                             "a tensor of %zu bytes is larger than the device's largest buffer, %zu bytes", block->bytes,
                             slab_limit);
         for (; slab < *n_slabs; slab++) {
+            if (slabs[slab].stays != block->stays) continue;
             offset = first_fit(sorted, i, block, (int)slab, alignment, neighbours);
             if (offset <= slab_limit - bytes) break;
         }
         if (slab == *n_slabs) {
             offset = 0;
-            slab_bytes[(*n_slabs)++] = 0;
+            slabs[(*n_slabs)++] = (clt_slab){.stays = block->stays};
         }
         block->slab = (int)slab;
         block->offset = offset;
-        slab_bytes[slab] = CLT_MAX(slab_bytes[slab], offset + bytes);
+        slabs[slab].bytes = CLT_MAX(slabs[slab].bytes, offset + bytes);
     }
     return CLT_OK;
 }
 
-clt_status clt_memory_plan(clt_block *blocks, size_t n, size_t alignment, size_t slab_limit, size_t **slab_bytes,
-                           size_t *n_slabs) {
+clt_status clt_memory_plan(clt_block *blocks, size_t n, size_t alignment, size_t slab_limit, clt_slab **slabs, size_t *n_slabs) {
     clt_block **sorted = clt_calloc(n + 1, sizeof *sorted), **neighbours = clt_calloc(n + 1, sizeof *neighbours);
-    size_t *sizes = clt_calloc(n + 1, sizeof *sizes);
+    clt_slab *made = clt_calloc(n + 1, sizeof *made);
     clt_status status = CLT_OK;
     *n_slabs = 0;
-    if (!sorted || !neighbours || !sizes) {
+    if (!sorted || !neighbours || !made) {
         status = clt_fail_memory((n + 1) * sizeof *sorted);
     } else {
         for (size_t i = 0; i < n; i++) sorted[i] = &blocks[i];
         qsort(sorted, n, sizeof *sorted, larger_first);
-        status = place(sorted, n, alignment, slab_limit / alignment * alignment, sizes, n_slabs, neighbours);
+        status = place(sorted, n, alignment, slab_limit / alignment * alignment, made, n_slabs, neighbours);
     }
     clt_free(sorted);
     clt_free(neighbours);
-    if (status < 0) clt_free(sizes);
-    else *slab_bytes = sizes;
+    if (status < 0) clt_free(made);
+    else *slabs = made;
     return status;
 }

@@ -364,7 +364,7 @@ static clt_status compile_as(clt_plan **plan, const clt_plan_options *options) {
 static clt_status ask(const clt_plan_options *options, uint64_t *bytes) {
     clt_plan *plan;
     CLT_TRY(clt_plan_dry_run(&plan, options));
-    *bytes = plan->facts.planned_bytes + plan->facts.input_memory;
+    *bytes = plan->facts.new_bytes + plan->facts.input_memory;
     clt_plan_destroy(plan);
     return CLT_OK;
 }

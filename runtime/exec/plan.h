@@ -136,6 +136,7 @@ clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, s
 typedef struct clt_plan_facts {
     size_t launches;        /* of a run */
     uint64_t planned_bytes; /* memory of activations and scratch together, as placed */
+    uint64_t new_bytes;     /* of those, what no other plan of the device had when this one was made: plans share what lives within a run */
     uint64_t sum_bytes;     /* what they would take with no memory used twice */
     uint64_t input_bytes;   /* what is fed for a run */
     uint64_t input_memory;  /* what its inputs take on the device */

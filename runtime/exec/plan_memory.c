@@ -30,8 +30,10 @@ static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_b
         }
         const clt_tensor *root = clt_storage_of(node);
         if (node->segment == CLT_SEGMENT_ONCE && block_of[i] >= 0) b[block_of[i]].first = 0;
-        if ((node->kept || node->segment == CLT_SEGMENT_ONCE) && block_of[root->index] >= 0)
+        if ((node->kept || node->segment == CLT_SEGMENT_ONCE) && block_of[root->index] >= 0) {
             b[block_of[root->index]].last = (int)graph->n_nodes;
+            b[block_of[root->index]].stays = true;
+        }
         for (int k = 0; k < node->n_inputs; k++) {
             int used = block_of[clt_storage_of(node->inputs[k])->index];
             if (used >= 0) b[used].last = CLT_MAX(b[used].last, CLT_MAX((int)i, node->until));
@@ -70,13 +72,24 @@ static clt_status fail_slab(const clt_plan *plan, const clt_lowering *l, const c
                             blocks[most].bytes, slab < 0 ? "" : ", the largest of what is to lie there");
 }
 
-static clt_status make_slabs(clt_plan *plan, const size_t *slab_bytes, size_t n_slabs) {
-    plan->slabs = clt_calloc(n_slabs + 1, sizeof *plan->slabs);
-    if (!plan->slabs) return clt_fail_memory((n_slabs + 1) * sizeof *plan->slabs);
+/* Memory of other plans serves, but for what stays. `found`: by slab, NULL where there is none, and memory is to be made. */
+static void find_shared(clt_plan *plan, const clt_slab *slabs, size_t n_slabs, clt_memory **found) {
     for (size_t i = 0; i < n_slabs; i++) {
-        CLT_TRY(clt_memory_create(plan->device, slab_bytes[i], &plan->slabs[i]));
-        plan->n_slabs = i + 1;
+        found[i] = slabs[i].stays ? NULL : clt_memory_find_shared(plan->device, slabs[i].bytes, found, i);
+        if (!found[i]) plan->facts.new_bytes += slabs[i].bytes;
+        plan->facts.planned_bytes += slabs[i].bytes;
+        plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, slabs[i].bytes);
     }
+}
+
+/* `at`: the one that cannot be had. */
+static clt_status make_slabs(clt_plan *plan, const clt_slab *slabs, size_t n_slabs, clt_memory **found, size_t *at) {
+    plan->slabs = found;
+    plan->n_slabs = n_slabs;
+    for (size_t i = 0; i < n_slabs; i++)
+        if (found[i]) clt_memory_share(found[i]);
+    for (size_t i = *at = 0; i < n_slabs; *at = ++i)
+        if (!found[i]) CLT_TRY((slabs[i].stays ? clt_memory_create : clt_memory_create_shared)(plan->device, slabs[i].bytes, &found[i]));
     return CLT_OK;
 }
 
@@ -97,13 +110,13 @@ static clt_status bind_blocks(clt_plan *plan, const clt_lowering *l, const clt_b
 }
 
 /* On a device with red zones: each block for itself, and what it is. */
-static clt_status apart(clt_block *blocks, size_t n, size_t **slab_bytes, size_t *n_slabs) {
-    *slab_bytes = clt_calloc(n + 1, sizeof **slab_bytes);
-    if (!*slab_bytes) return clt_fail_memory(n * sizeof **slab_bytes);
+static clt_status apart(clt_block *blocks, size_t n, clt_slab **slabs, size_t *n_slabs) {
+    *slabs = clt_calloc(n + 1, sizeof **slabs);
+    if (!*slabs) return clt_fail_memory(n * sizeof **slabs);
     for (size_t i = 0; i < n; i++) {
         blocks[i].slab = i;
         blocks[i].offset = 0;
-        (*slab_bytes)[i] = blocks[i].bytes;
+        (*slabs)[i] = (clt_slab){blocks[i].bytes, true};
     }
     *n_slabs = n;
     return CLT_OK;
@@ -127,9 +140,17 @@ static clt_status watch_blocks(clt_plan *plan, const clt_lowering *l, const clt_
     return CLT_OK;
 }
 
+static clt_status place(clt_plan *plan, clt_block *blocks, size_t n_blocks, clt_slab **slabs, size_t *n_slabs) {
+    if (clt_device_has_redzones(plan->device)) return apart(blocks, n_blocks, slabs, n_slabs);
+    return clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
+                           (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, slabs, n_slabs);
+}
+
 clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, uint64_t room, bool dry_run) {
     clt_block *blocks = NULL;
-    size_t *slab_bytes = NULL, n_blocks = 0, n_slabs = 0;
+    clt_slab *slabs = NULL;
+    clt_memory **found = NULL;
+    size_t n_blocks = 0, n_slabs = 0, at;
     int *block_of = clt_alloc(plan->graph->n_nodes * sizeof *block_of);
     clt_status status = CLT_OK;
     if (!block_of) {
@@ -138,30 +159,29 @@ clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, uint64_t room, 
     }
     CLT_TRY_GOTO(make_blocks(plan, l, &blocks, &n_blocks, block_of));
     for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
-    bool redzones_on = clt_device_has_redzones(plan->device);
-    status = redzones_on ? apart(blocks, n_blocks, &slab_bytes, &n_slabs)
-                    : clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
-                                      (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs);
+    status = place(plan, blocks, n_blocks, &slabs, &n_slabs);
     if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, -1, status);
     if (status < 0) goto fail;
-    for (size_t i = 0; i < n_slabs; i++) {
-        plan->facts.planned_bytes += slab_bytes[i];
-        plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, slab_bytes[i]);
-    }
+    found = clt_calloc(n_slabs + 1, sizeof *found);
+    if (!found) status = clt_fail_memory((n_slabs + 1) * sizeof *found);
+    if (status < 0) goto fail;
+    find_shared(plan, slabs, n_slabs, found);
     if (dry_run) goto fail;
-    if (plan->facts.planned_bytes > room)
+    if (plan->facts.new_bytes > room)
         status = clt_fail(CLT_E_DEVICE_MEMORY, "%s: activations take %llu bytes, and there is room for %llu", clt_device_get_info(plan->device)->name,
-                          (unsigned long long)plan->facts.planned_bytes, (unsigned long long)room);
+                          (unsigned long long)plan->facts.new_bytes, (unsigned long long)room);
     if (status < 0) goto fail;
-    status = make_slabs(plan, slab_bytes, n_slabs);
-    if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, (int)plan->n_slabs, status);
+    status = make_slabs(plan, slabs, n_slabs, found, &at);
+    found = NULL; /* the plan's */
+    if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, (int)at, status);
     if (status < 0) goto fail;
-    if (redzones_on) CLT_TRY_GOTO(watch_blocks(plan, l, blocks, n_blocks, block_of));
+    if (clt_device_has_redzones(plan->device)) CLT_TRY_GOTO(watch_blocks(plan, l, blocks, n_blocks, block_of));
     status = bind_blocks(plan, l, blocks, n_blocks, block_of);
 fail:
+    clt_free(found);
     clt_free(block_of);
     clt_free(blocks);
-    clt_free(slab_bytes);
+    clt_free(slabs);
     return status;
 }
 

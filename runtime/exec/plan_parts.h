@@ -84,8 +84,8 @@ struct clt_plan {
 clt_status clt_plan_bind_leaves(clt_plan *plan);
 /* What they would take. */
 clt_status clt_plan_expect_leaves(clt_plan *plan);
-/* Places activations and scratch, and makes their memory; `dry_run`: it is only found out how much it is. CLT_E_DEVICE_MEMORY, without a try, where that is more
- * than `room`. */
+/* Places activations and scratch, and makes the memory of what other plans do not share; `dry_run`: it is only found out how much it is. CLT_E_DEVICE_MEMORY,
+ * without a try, where that is more than `room`. */
 clt_status clt_plan_place(clt_plan *plan, const clt_lowering *lowering, uint64_t room, bool dry_run);
 /* Memory of what lies in another tensor's. */
 clt_status clt_plan_bind_views(clt_plan *plan);

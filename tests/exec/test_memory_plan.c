@@ -5,7 +5,7 @@
 #include "runtime/base/random.h"
 #include "runtime/exec/memory_plan.h"
 
-static clt_status plan(clt_block *blocks, size_t n, size_t alignment, size_t limit, size_t **slabs, size_t *n_slabs) {
+static clt_status plan(clt_block *blocks, size_t n, size_t alignment, size_t limit, clt_slab **slabs, size_t *n_slabs) {
     *slabs = NULL;
     return clt_memory_plan(blocks, n, alignment, limit, slabs, n_slabs);
 }
@@ -22,25 +22,28 @@ static void blocks_do_not_meet(void **state) {
     clt_random random;
     for (uint64_t round = 0; round < 50; round++) {
         clt_block blocks[N];
-        size_t *slabs, n_slabs, sum = 0, total = 0;
+        clt_slab *slabs;
+        size_t n_slabs, sum = 0, total = 0;
         clt_random_init(&random, 7, round);
         for (int i = 0; i < N; i++) {
             int first = (int)clt_random_below(&random, 60);
             blocks[i] = (clt_block){.bytes = 1 + (size_t)clt_random_below(&random, 8000),
                                     .first = first,
-                                    .last = first + (int)clt_random_below(&random, 12)};
+                                    .last = first + (int)clt_random_below(&random, 12),
+                                    .stays = i % 8 == 0};
             sum += (blocks[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
         assert_ok(plan(blocks, N, ALIGNMENT, LIMIT, &slabs, &n_slabs));
         for (int i = 0; i < N; i++) {
             assert_int_equal(blocks[i].offset % ALIGNMENT, 0);
             assert_in_range(blocks[i].slab, 0, n_slabs - 1);
-            assert_true(blocks[i].offset + blocks[i].bytes <= slabs[blocks[i].slab]);
+            assert_true(blocks[i].offset + blocks[i].bytes <= slabs[blocks[i].slab].bytes);
+            assert_int_equal(slabs[blocks[i].slab].stays, blocks[i].stays);
             for (int k = 0; k < i; k++) assert_false(overlap(&blocks[i], &blocks[k]));
         }
         for (size_t s = 0; s < n_slabs; s++) {
-            assert_true(slabs[s] <= LIMIT);
-            total += slabs[s];
+            assert_true(slabs[s].bytes <= LIMIT);
+            total += slabs[s].bytes;
         }
         assert_true(total < sum / 2); /* about a sixth lives at once */
         clt_free(slabs);
@@ -52,18 +55,20 @@ static void chains_reuse_memory(void **state) {
     (void)state;
     enum { N = 20 };
     clt_block blocks[N];
-    size_t *slabs, n_slabs;
+    clt_slab *slabs;
+    size_t n_slabs;
     for (int i = 0; i < N; i++) blocks[i] = (clt_block){.bytes = 1024, .first = i, .last = i + 1};
     assert_ok(plan(blocks, N, 256, 1 << 20, &slabs, &n_slabs));
     assert_int_equal(n_slabs, 1);
-    assert_int_equal(slabs[0], 2048);
+    assert_int_equal(slabs[0].bytes, 2048);
     clt_free(slabs);
 }
 
 static void too_large_is_refused(void **state) {
     (void)state;
     clt_block block = {.bytes = 5000};
-    size_t *slabs, n_slabs;
+    clt_slab *slabs;
+    size_t n_slabs;
     assert_status(plan(&block, 1, 128, 4096, &slabs, &n_slabs), CLT_E_DEVICE_MEMORY);
     assert_detail("5000 bytes");
     assert_detail("4096 bytes");
@@ -71,7 +76,8 @@ static void too_large_is_refused(void **state) {
 
 static void nothing_is_planned(void **state) {
     (void)state;
-    size_t *slabs, n_slabs;
+    clt_slab *slabs;
+    size_t n_slabs;
     assert_ok(plan(NULL, 0, 128, 4096, &slabs, &n_slabs));
     assert_int_equal(n_slabs, 0);
     clt_free(slabs);

@@ -85,6 +85,52 @@ static void reuse_changes_nothing(void **state) {
     }
 }
 
+/* What a plan computes in several steps, and once: of the input by `factor`. */
+static clt_tensor *make_chain(fixture *f, int64_t rows, float factor) {
+    clt_tensor *once = clt_exp(clt_fill(f->graph, CLT_SHAPE(rows, WIDTH), factor));
+    clt_tensor *wide = clt_matmul_with(clt_fill(f->graph, CLT_SHAPE(rows, BATCH), factor), f->x, (clt_matmul_options){0});
+    return clt_matmul(clt_matmul_with(clt_add(wide, once), f->x, (clt_matmul_options){.transpose_b = true}), f->x);
+}
+
+/* Plans of a device have one memory for what lives within a run; targets, and what is computed once, are theirs, whoever runs next or is gone. */
+static void plans_share_memory(void **state) {
+    fixture *f = *state;
+    enum { ROWS = 4000, FEWER = 1000 };
+    clt_tensor *targets[2] = {make_chain(f, ROWS, 0.5f), make_chain(f, FEWER, 0.25f)};
+    float *wanted[2], *result = malloc(sizeof(float) * ROWS * WIDTH);
+    const size_t bytes[2] = {sizeof(float) * ROWS * WIDTH, sizeof(float) * FEWER * WIDTH};
+    clt_plan *plans[2];
+    for (int i = 0; i < 2; i++) { /* each alone */
+        wanted[i] = malloc(bytes[i]);
+        clt_plan *alone = compile(f, &targets[i], 1);
+        assert_int_equal(clt_plan_get_facts(alone).new_bytes, clt_plan_get_facts(alone).planned_bytes);
+        assert_ok(clt_plan_feed(alone, f->x, f->data));
+        assert_ok(clt_plan_run(alone));
+        assert_ok(clt_plan_read(alone, targets[i], wanted[i], bytes[i]));
+        clt_plan_destroy(alone);
+    }
+    for (int i = 0; i < 2; i++) {
+        plans[i] = compile(f, &targets[i], 1);
+        assert_ok(clt_plan_feed(plans[i], f->x, f->data));
+    }
+    clt_plan_facts second = clt_plan_get_facts(plans[1]);
+    if (!clt_device_has_redzones(f->device)) assert_true(second.new_bytes + bytes[1] <= second.planned_bytes);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 2; i++) assert_ok(clt_plan_run(plans[i]));
+        for (int i = 0; i < 2; i++) {
+            assert_ok(clt_plan_read(plans[i], targets[i], result, bytes[i]));
+            assert_memory_equal(result, wanted[i], bytes[i]);
+        }
+    }
+    clt_plan_destroy(plans[0]);
+    assert_ok(clt_plan_run(plans[1]));
+    assert_ok(clt_plan_read(plans[1], targets[1], result, bytes[1]));
+    assert_memory_equal(result, wanted[1], bytes[1]);
+    clt_plan_destroy(plans[1]);
+    for (int i = 0; i < 2; i++) free(wanted[i]);
+    free(result);
+}
+
 /* Many feeds and runs in a row, each with its own data, while the device is still at the former ones. */
 static void feeds_do_not_overtake(void **state) {
     fixture *f = *state;
@@ -207,6 +253,7 @@ static void errors_of_the_graph_come_back(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reuse_changes_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(plans_share_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(feeds_do_not_overtake, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_feed_serves_many_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(segments_run_apart, set_up, tear_down),
