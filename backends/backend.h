@@ -80,8 +80,8 @@ typedef struct clt_lowering {
 void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group);
 /* The same for tensors of a floating-point type and the node's size: CLT_STORAGE and CLT_INDEX of cl/prelude.cl. */
 void clt_launch_begin_typed(clt_lowering *l, const char *path, clt_dtype storage, const char *kernel, int64_t count, int group);
-/* The same for CLT_FLOATS of cl/prelude.cl, `width` elements each, 1 or 4. */
-void clt_launch_begin_floats(clt_lowering *l, const char *path, int width, const char *kernel, int64_t count, int group);
+/* The same for CLT_FLOATS of cl/prelude.cl, `width` elements each, 1 or 4, and CLT_STORAGE. */
+void clt_launch_begin_floats(clt_lowering *l, const char *path, int width, clt_dtype storage, const char *kernel, int64_t count, int group);
 /* The same with a module whose text was generated; `text` is copied. */
 void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated,
                            const char *kernel, int64_t count, int group);

@@ -90,10 +90,16 @@ void clt_launch_begin_typed(clt_lowering *l, const char *path, clt_dtype storage
     begin_own(l, path, definitions, wide, kernel, count, group);
 }
 
-void clt_launch_begin_floats(clt_lowering *l, const char *path, int width, const char *kernel, int64_t count, int group) {
+void clt_launch_begin_floats(clt_lowering *l, const char *path, int width, clt_dtype storage, const char *kernel, int64_t count, int group) {
+    char definitions[160];
     if (l->status < 0) return;
-    if (width == 1) clt_launch_begin(l, path, kernel, count, group);
-    else begin_own(l, path, "#define CLT_FLOATS float4\n", false, kernel, count, group);
+    if (width == 1) {
+        clt_launch_begin_typed(l, path, storage, kernel, count, group);
+        return;
+    }
+    snprintf(definitions, sizeof definitions,
+             "#define CLT_STORAGE %s\n#define CLT_FLOATS float4\n#define CLT_STORE_FLOATS(p, i, x) CLT_STORE_VECTOR(4, p, 4 * (i), x)\n", clt_dtype_name(storage));
+    begin_own(l, path, definitions, false, kernel, count, group);
 }
 
 void clt_launch_begin_module(clt_lowering *l, const clt_module *given, const char *kernel, int64_t count, int group) {

@@ -32,7 +32,7 @@
  * a program of its own (clt_launch_begin_typed). Halves are read and written by built-in functions, which need no cl_khr_fp16.
  *
  * Where all that a kernel does with floats it does with each element alone, they are CLT_FLOATS: a float, or four of them in the rows for GPU-class devices
- * (clt_launch_begin_floats).
+ * (clt_launch_begin_floats); CLT_STORE_FLOATS stores what lies at the same place as CLT_STORAGE.
  */
 #ifndef CLT_STORAGE
 #define CLT_STORAGE f32
@@ -42,6 +42,7 @@
 #endif
 #ifndef CLT_FLOATS
 #define CLT_FLOATS float
+#define CLT_STORE_FLOATS(p, i, x) CLT_STORE(p, i, x)
 #endif
 #define CLT_INDEX_VECTOR(n) CLT_JOIN(CLT_INDEX, n)
 #define CLT_JOIN(a, b) CLT_JOIN_(a, b)

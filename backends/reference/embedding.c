@@ -5,7 +5,7 @@ static const char path[] = "reference/embedding.cl";
 void clt_reference_lower_embedding(clt_lowering *l, const clt_tensor *node, int width) {
     const clt_tensor *weight = node->inputs[0], *indices = node->inputs[1];
     int64_t count = clt_tensor_elements(node) / width;
-    clt_launch_begin_floats(l, path, width, "ref_embedding", count, CLT_REFERENCE_GROUP);
+    clt_launch_begin_floats(l, path, width, CLT_F32, "ref_embedding", count, CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, weight);
     clt_launch_tensor(l, indices);
     clt_launch_tensor(l, node);

@@ -129,11 +129,13 @@ static void launch_adam(clt_lowering *l, const clt_update_attributes *at) {
 
 void clt_reference_lower_flat(clt_lowering *l, const clt_tensor *node, int width) {
     const clt_update_attributes *update = node->attributes;
-    bool momentum = node->op == &clt_op_sgd && node->n_inputs > 4;
+    bool updates = node->op == &clt_op_sgd || node->op == &clt_op_adam;
+    const clt_tensor *copy = updates ? clt_update_copy(node) : NULL;
+    bool momentum = node->op == &clt_op_sgd && clt_update_states(node) > 0;
     int64_t count = clt_tensor_elements(node) / width;
     char kernel[64];
     snprintf(kernel, sizeof kernel, "ref_%s%s", node->op->name, momentum ? "_momentum" : "");
-    clt_launch_begin_floats(l, path, width, kernel, count, CLT_REFERENCE_GROUP);
+    clt_launch_begin_floats(l, path, width, copy ? copy->dtype : CLT_F32, kernel, count, CLT_REFERENCE_GROUP);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_int(l, count);
     if (node->op == &clt_op_average) clt_launch_float(l, (float)(1 - (double)((const clt_average_attributes *)node->attributes)->decay));
@@ -149,7 +151,7 @@ static void lower_flat(clt_lowering *l, const clt_tensor *node) {
 }
 
 const clt_backend_row clt_reference_optimizer_rows[] = {
-    {CLT_REFERENCE(pack), .lower = lower_pack},
+    {CLT_REFERENCE(pack), .types = CLT_ANY_FLOAT, .lower = lower_pack},
     {CLT_REFERENCE(accumulate), .lower = lower_flat},
     {CLT_REFERENCE(hyper_scale), .lower = lower_hyper_scale},
     {CLT_REFERENCE(hyper_unscale), .lower = lower_hyper_unscale},
@@ -159,7 +161,7 @@ const clt_backend_row clt_reference_optimizer_rows[] = {
     {CLT_REFERENCE(guard), .lower = lower_guard},
     {CLT_REFERENCE(clear_if_skipped), .lower = lower_flat},
     {CLT_REFERENCE(average), .lower = lower_flat},
-    {CLT_REFERENCE(sgd), .lower = lower_flat},
-    {CLT_REFERENCE(adam), .lower = lower_flat},
+    {CLT_REFERENCE(sgd), .types = CLT_ANY_FLOAT, .lower = lower_flat},
+    {CLT_REFERENCE(adam), .types = CLT_ANY_FLOAT, .lower = lower_flat},
     {0},
 };

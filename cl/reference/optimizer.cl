@@ -8,6 +8,18 @@
 
 #define OPTIMIZER_EXACT _Pragma("OPENCL FP_CONTRACT OFF")
 
+/* Where CLT_STORAGE is a type of 16 bits, updates store a copy of the parameters in it, too: `copy`, behind the states. */
+#define OPTIMIZER_COPIES_f32 0
+#define OPTIMIZER_COPIES_f16 1
+#define OPTIMIZER_COPIES_bf16 1
+#if CLT_JOIN(OPTIMIZER_COPIES_, CLT_STORAGE)
+#define OPTIMIZER_COPY_PARAMETER global CLT_REAL *copy,
+#define OPTIMIZER_COPY(i) CLT_STORE_FLOATS(copy, i, params[i])
+#else
+#define OPTIMIZER_COPY_PARAMETER
+#define OPTIMIZER_COPY(i)
+#endif
+
 #define OPTIMIZER_LR 0
 #define OPTIMIZER_BIAS1 1 /* 1 - beta1^t */
 #define OPTIMIZER_BIAS2 2 /* sqrt(1 - beta2^t) */
@@ -177,8 +189,8 @@ kernel void ref_average(global CLT_FLOATS *average, global const CLT_FLOATS *par
  * torch.optim.SGD without momentum: g += weight_decay p; p -= lr g.
  */
 kernel void ref_sgd(global CLT_FLOATS *params, global const CLT_FLOATS *grads, global const float *hyper,
-                    global const float *factor, int count, float grad_scale, float clip_value, float lr_factor,
-                    float weight_decay) {
+                    global const float *factor, OPTIMIZER_COPY_PARAMETER int count, float grad_scale, float clip_value,
+                    float lr_factor, float weight_decay) {
     OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0;
     float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
@@ -186,13 +198,14 @@ kernel void ref_sgd(global CLT_FLOATS *params, global const CLT_FLOATS *grads, g
     CLT_FLOATS p = params[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) g += weight_decay * p;
     params[i] = leaves ? p : p - lr * g;
+    OPTIMIZER_COPY(i);
 }
 
 /* torch.optim.SGD with momentum, without dampening: b = momentum b + g, at first b = g;
  * p -= lr b, or lr (g + momentum b) in Nesterov's form. */
 kernel void ref_sgd_momentum(global CLT_FLOATS *params, global const CLT_FLOATS *grads,
                              global const float *hyper, global const float *factor,
-                             global CLT_FLOATS *buffer, int count, float grad_scale, float clip_value, float lr_factor,
+                             global CLT_FLOATS *buffer, OPTIMIZER_COPY_PARAMETER int count, float grad_scale, float clip_value, float lr_factor,
                              float weight_decay, float momentum, int nesterov) {
     OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0, first = hyper[OPTIMIZER_FIRST] == 1;
@@ -203,6 +216,7 @@ kernel void ref_sgd_momentum(global CLT_FLOATS *params, global const CLT_FLOATS 
     CLT_FLOATS b = first ? g : momentum * old + g;
     buffer[i] = leaves ? old : b;
     params[i] = leaves ? p : p - lr * (nesterov ? g + momentum * b : b);
+    OPTIMIZER_COPY(i);
 }
 
 /* torch.optim.Adam (Kingma, Ba 2015), where weight decay is added to the gradient, and AdamW (Loshchilov,
@@ -212,8 +226,8 @@ kernel void ref_sgd_momentum(global CLT_FLOATS *params, global const CLT_FLOATS 
  * rest1 and rest2 are 1 - beta1 and 1 - beta2, rounded once. */
 kernel void ref_adam(global CLT_FLOATS *params, global const CLT_FLOATS *grads,
                      global const float *hyper, global const float *factor,
-                     global CLT_FLOATS *moment1, global CLT_FLOATS *moment2, int count, float grad_scale,
-                     float clip_value, float lr_factor, float weight_decay, float beta1, float rest1, float beta2, float rest2,
+                     global CLT_FLOATS *moment1, global CLT_FLOATS *moment2, OPTIMIZER_COPY_PARAMETER int count,
+                     float grad_scale, float clip_value, float lr_factor, float weight_decay, float beta1, float rest1, float beta2, float rest2,
                      float eps, int decoupled) {
     OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0;
@@ -231,4 +245,5 @@ kernel void ref_adam(global CLT_FLOATS *params, global const CLT_FLOATS *grads,
     moment1[i] = leaves ? old1 : m;
     moment2[i] = leaves ? old2 : v;
     params[i] = leaves ? old : p - rate * m / (sqrt(v) * correction + eps);
+    OPTIMIZER_COPY(i);
 }

@@ -22,6 +22,8 @@ clt_status clt_state_store_set_folder(clt_state_store *store, const char *folder
 const char *clt_state_store_folder(const clt_state_store *store); /* NULL: none */
 /* Another one with the same variables: states are its own. The stores may go in any order. */
 clt_status clt_state_store_share(clt_state_store *with, clt_state_store **store);
+/* How often anybody, a plan or another, has got hold of memory in which variables are trained, and may have written there. From 1. */
+int clt_state_store_lent(const clt_state_store *store);
 /* How often variables that were shared have got another memory: plans from before must not be run. */
 int clt_state_store_moves(const clt_state_store *store);
 void clt_state_store_destroy(clt_state_store *store);

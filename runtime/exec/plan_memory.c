@@ -13,6 +13,12 @@ static bool has_own_block(const clt_tensor *node) {
     return !clt_tensor_is_leaf(node) && !node->storage && !node->unread;
 }
 
+/* Whether its memory is read after a run: what is updated in place is a target for its effect. */
+static bool outlives_run(const clt_tensor *node) {
+    bool in_place = node->kind == CLT_NODE_OP && node->op->is_view && node->op->writes;
+    return node->segment == CLT_SEGMENT_ONCE || (node->kept && !in_place);
+}
+
 /* One block a tensor with memory of its own, then one a scratch. block_of[node] is its index or -1. */
 static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_block **blocks, size_t *n_blocks,
                               int *block_of) {
@@ -30,7 +36,7 @@ static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_b
         }
         const clt_tensor *root = clt_storage_of(node);
         if (node->segment == CLT_SEGMENT_ONCE && block_of[i] >= 0) b[block_of[i]].first = 0;
-        if ((node->kept || node->segment == CLT_SEGMENT_ONCE) && block_of[root->index] >= 0) {
+        if (outlives_run(node) && block_of[root->index] >= 0) {
             b[block_of[root->index]].last = (int)graph->n_nodes;
             b[block_of[root->index]].stays = true;
         }

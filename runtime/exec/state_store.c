@@ -24,7 +24,7 @@ typedef struct entry {
 } entry;
 
 typedef struct variables {
-    int references, moves, averages;
+    int references, moves, averages, lent;
     entry *entries;
     size_t n, capacity;
     clt_memory **left; /* of states in which variables lie, of stores that are gone */
@@ -52,6 +52,7 @@ static clt_status store_new(clt_device *device, variables *shared, clt_state_sto
 clt_status clt_state_store_create(clt_device *device, clt_state_store **store) {
     variables *own = clt_calloc(1, sizeof *own);
     if (!own) return clt_fail_memory(sizeof *own);
+    own->lent = 1;
     clt_status status = store_new(device, own, store);
     if (status < 0) clt_free(own);
     return status;
@@ -68,6 +69,10 @@ clt_status clt_state_store_share(clt_state_store *with, clt_state_store **store)
 
 int clt_state_store_moves(const clt_state_store *store) {
     return store->variables->moves;
+}
+
+int clt_state_store_lent(const clt_state_store *store) {
+    return store->variables->lent;
 }
 
 /* Slices go before their parents. */
@@ -163,6 +168,7 @@ clt_status clt_state_store_get(clt_state_store *store, const char *name, size_t 
     CLT_TRY(state_index(store, name, bytes, &index));
     CLT_TRY(make_state(store, &store->states[index]));
     *memory = store->states[index].memory;
+    store->variables->lent += store->states[index].holds;
     return CLT_OK;
 }
 
@@ -186,6 +192,7 @@ clt_status clt_state_store_variable(clt_state_store *store, const clt_variable *
     CLT_TRY(entry_of(store, variable, &e));
     clt_status status = make_variable(store, e);
     if (status < 0) return clt_fail_context(status, "\"%s\": ", variable->name);
+    store->variables->lent += e->inside >= 0;
     *memory = e->memory;
     return CLT_OK;
 }
@@ -256,6 +263,7 @@ clt_memory *clt_state_store_find(const clt_state_store *store, const char *name,
     int index = find_state(store, name);
     if (index < 0) return NULL;
     *bytes = store->states[index].bytes;
+    store->variables->lent += store->states[index].holds;
     return store->states[index].memory;
 }
 

@@ -35,6 +35,10 @@ clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape) {
     return clt_node(NULL, &clt_op_flat_part, &at, &flat, 1);
 }
 
+clt_status clt_become_flat_part(clt_tensor *node, clt_tensor *flat, int64_t offset) {
+    return clt_node_become(node, &clt_op_flat_part, &(clt_flat_part_attributes){offset, node->shape}, &flat, 1);
+}
+
 /* ---- of states in the host's memory ---- */
 
 /* Or what it is behind a to_host. */

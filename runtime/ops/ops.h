@@ -94,6 +94,8 @@ typedef struct clt_pointwise_attributes {
     clt_dtype dtype; /* of a cast's result */
     clt_shape shape; /* of a result without operands */
 } clt_pointwise_attributes;
+/* Whether it is a clt_cast. */
+bool clt_node_casts(const clt_tensor *node);
 
 /* Of floats, f32. */
 clt_tensor *clt_fill(clt_graph *graph, clt_shape shape, float value);
@@ -357,9 +359,12 @@ typedef struct clt_update_attributes {
     float lr_factor;
     bool nesterov, decoupled;
 } clt_update_attributes;
+/* `copy`: a flat tensor of 16 bits, which gets the new parameters rounded; NULL: none. */
 clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,
                        clt_tensor *grads, clt_tensor *hyper, clt_tensor *factor,
-                       clt_tensor *const *states, int n_states);
+                       clt_tensor *const *states, int n_states, clt_tensor *copy);
+const clt_tensor *clt_update_copy(const clt_tensor *update); /* NULL: none */
+int clt_update_states(const clt_tensor *update);
 
 /* ---- collective.c: with the other ranks, in place. All ranks have the same collectives in the same order ---- */
 
@@ -444,6 +449,8 @@ typedef struct clt_flat_part_attributes {
     clt_shape shape;
 } clt_flat_part_attributes;
 clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape);
+/* The node is one of its own shape from then on. */
+clt_status clt_become_flat_part(clt_tensor *node, clt_tensor *flat, int64_t offset);
 
 /* A state in the host's memory, of which no kernel reads: parts of it are brought to the device, and taken back. */
 clt_tensor *clt_host_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);

@@ -14,12 +14,13 @@ static clt_status infer_pack(clt_tensor *node) {
     const clt_pack_attributes *at = node->attributes;
     const clt_shape *flat = &node->inputs[0]->shape;
     for (int i = 0; i < at->n; i++) {
+        if (node->inputs[i + 1]->dtype != node->inputs[0]->dtype) return clt_fail(CLT_E_DTYPE, "part %d is not of the flat tensor's type", i);
         int64_t end = at->offsets[i] + clt_tensor_elements(node->inputs[i + 1]);
         if (at->offsets[i] % CLT_PACK_ALIGN || at->offsets[i] < 0 || end > flat->dims[0])
             return clt_fail(CLT_E_SHAPE, "part %d lies outside the flat tensor", i);
     }
     node->shape = *flat;
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 
@@ -183,7 +184,16 @@ clt_tensor *clt_average(clt_tensor *average, clt_tensor *params, clt_tensor *fac
 
 /* ---- updates ---- */
 
-/* params, grads, hyper, factor, states */
+const clt_tensor *clt_update_copy(const clt_tensor *node) {
+    const clt_tensor *last = node->inputs[node->n_inputs - 1];
+    return last->dtype == CLT_F16 || last->dtype == CLT_BF16 ? last : NULL;
+}
+
+int clt_update_states(const clt_tensor *node) {
+    return node->n_inputs - 4 - (clt_update_copy(node) != NULL);
+}
+
+/* params, grads, hyper, factor, states, copy */
 static clt_status infer_update(clt_tensor *node) {
     char text[CLT_PAIR_TEXT];
     CLT_TRY(clt_check_rank(node, 0, 1, 1));
@@ -212,13 +222,14 @@ static const clt_attribute update_schema[] = {
 
 #define UPDATE                                                                                                       \
     .attributes_bytes = sizeof(clt_update_attributes), .schema = update_schema, .infer = infer_update, .is_view = true
-const clt_op clt_op_sgd = {.name = "sgd", UPDATE, .least_inputs = 4, .most_inputs = 5, .writes = 1u | 1u << 4, .operations = 6};
-const clt_op clt_op_adam = {.name = "adam", UPDATE, .least_inputs = 6, .writes = 1u | 1u << 4 | 1u << 5, .operations = 14};
+const clt_op clt_op_sgd = {.name = "sgd", UPDATE, .least_inputs = 4, .most_inputs = 6, .writes = 1u | 1u << 4 | 1u << 5, .operations = 6};
+const clt_op clt_op_adam = {.name = "adam", UPDATE, .least_inputs = 6, .most_inputs = 7, .writes = 1u | 1u << 4 | 1u << 5 | 1u << 6, .operations = 14};
 
 clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,
                        clt_tensor *grads, clt_tensor *hyper, clt_tensor *factor,
-                       clt_tensor *const *states, int n_states) {
-    clt_tensor *inputs[6] = {params, grads, hyper, factor};
+                       clt_tensor *const *states, int n_states, clt_tensor *copy) {
+    clt_tensor *inputs[7] = {params, grads, hyper, factor};
     for (int i = 0; i < n_states; i++) inputs[4 + i] = states[i];
-    return clt_node(NULL, op, &attributes, inputs, 4 + n_states);
+    if (copy) inputs[4 + n_states] = copy;
+    return clt_node(NULL, op, &attributes, inputs, 4 + n_states + (copy != NULL));
 }

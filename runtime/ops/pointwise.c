@@ -79,6 +79,10 @@ static bool is_cast(const clt_pointwise_attributes *at) {
     return !strcmp(at->name, "cast");
 }
 
+bool clt_node_casts(const clt_tensor *node) {
+    return node->op == &clt_op_pointwise && is_cast(node->attributes);
+}
+
 static bool takes_integers(const clt_tensor *node, int i) {
     const clt_pointwise_attributes *at = node->attributes;
     return is_cast(at) || (at->function && at->function->takes != OF_FLOATS && at->function->takes != OF_F32 && (at->function->takes != SELECTS || i > 0));

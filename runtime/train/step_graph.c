@@ -216,6 +216,7 @@ typedef struct bucket_update {
     clt_update_attributes attributes;
     clt_tensor *parameters, *gradients, *hyper, *factor, *states[CLT_MAX_OPTIMIZER_STATES];
     clt_tensor *average; /* NULL: none is kept */
+    clt_tensor *copy;    /* in 16 bits; NULL: none is kept */
     float decay;         /* of it */
     int n_states;
     int64_t offset;      /* of the own part, of parameters in the host's memory */
@@ -224,7 +225,7 @@ typedef struct bucket_update {
 
 /* The parameters are those of the update, whatever happens to the average. */
 static clt_status update_at_once(const bucket_update *u, target_list *targets, clt_tensor **updated) {
-    *updated = clt_update(u->op, u->attributes, u->parameters, u->gradients, u->hyper, u->factor, u->states, u->n_states);
+    *updated = clt_update(u->op, u->attributes, u->parameters, u->gradients, u->hyper, u->factor, u->states, u->n_states, u->copy);
     CLT_TRY(add_target(targets, *updated));
     return u->average ? add_target(targets, clt_average(u->average, *updated, u->factor, u->decay)) : CLT_OK;
 }
@@ -246,6 +247,7 @@ static bucket_update bring_piece(const bucket_update *u, int64_t offset) {
     part.parameters = piece_of(u->parameters, u->offset + offset, elements);
     part.gradients = piece_of(u->gradients, offset, elements);
     if (u->average) part.average = piece_of(u->average, offset, elements);
+    if (u->copy) part.copy = piece_of(u->copy, offset, elements);
     for (int s = 0; s < u->n_states; s++) part.states[s] = piece_of(u->states[s], offset, elements);
     return part;
 }
@@ -287,6 +289,7 @@ static clt_status update_bucket(clt_trainer *t, clt_step *step, int i, clt_tenso
                        .parameters = parts > 1 && !in_host ? clt_shard_of(all, part, parts) : all, .gradients = grads, .hyper = hyper, .factor = factor,
                        .n_states = n_states, .offset = in_host ? part * own : 0, .ahead = clt_carries_are_apart(t->device), .decay = t->options.average};
     if (t->options.average > 0) u.average = flat_state(step->graph, "average", i, bucket->elements);
+    if (clt_weights16_are_kept(t)) u.copy = clt_weights16(t, step->graph, i);
     for (int s = 0; s < n_states; s++)
         u.states[s] = (states_in_host ? clt_host_state : clt_state)(step->graph, clt_bucket_name(names[s], i, name), CLT_F32, CLT_SHAPE(own));
     CLT_TRY((states_in_host || in_host ? update_from_host : update_at_once)(&u, targets, &updated));
@@ -515,8 +518,9 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
      * counts for nothing. */
     if (step->sizes.batch == 0 && !clt_trainer_synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
     else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, (clt_sizes){CLT_MAX(step->sizes.batch, 1), step->sizes.length}, &step->graph, &map));
-    if (map && t->options.precision != CLT_PRECISION_F32) CLT_TRY_GOTO(clt_graph_autocast(step->graph, t->options.precision == CLT_PRECISION_F16 ? CLT_F16 : CLT_BF16));
+    if (map && t->options.precision != CLT_PRECISION_F32) CLT_TRY_GOTO(clt_graph_autocast(step->graph, clt_trainer_low(t)));
     CLT_TRY_GOTO(fill_step(t, step, map, &targets));
+    CLT_TRY_GOTO(clt_weights16_read(t, step));
     clt_plan_options options = {
         .device = t->device,
         .store = t->store,

@@ -381,12 +381,12 @@ static clt_status feed_field(const clt_step *step, int i, const clt_array *field
     return status;
 }
 
-static clt_status feed(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
+static clt_status feed(clt_trainer *t, const clt_step *step, const clt_batch *batch) {
     for (int i = 0; batch->samples > 0 && i < t->n_inputs && i < batch->n_fields; i++)
         if (batch->fields[i].data) CLT_TRY(check_values(t, step, batch, i));
     for (int i = 0; batch->samples > 0 && i < t->n_inputs && i < batch->n_fields; i++)
         if (batch->fields[i].data) CLT_TRY(feed_field(step, i, &batch->fields[i]));
-    return CLT_OK;
+    return clt_weights16_update(t, step);
 }
 
 /* ---- steps ---- */

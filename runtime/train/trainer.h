@@ -38,6 +38,7 @@ typedef struct clt_step {
     clt_graph *graph;
     clt_plan *plan;
     clt_tensor *hyper, *rng, *result, *samples, *all_samples, *images; /* those that there are */
+    bool reads_weights16;
     clt_tensor *inputs[CLT_MAX_FIELDS];
     clt_index_limit limits[CLT_MAX_FIELDS]; /* of the inputs, at these sizes */
 } clt_step;
@@ -99,6 +100,7 @@ struct clt_trainer {
     int n_buckets;
 
     int moves; /* of the store's variables, when the plans were made */
+    int weights16_of; /* clt_state_store_lent when weights16.c's copy was last known to be right */
     clt_step *plans[CLT_MOST_PLANS]; /* the one that was asked for last is last */
     size_t n_plans;
     clt_tune_run run; /* which rows serve it: decided with the first plan, and kept in checkpoints */
@@ -150,6 +152,15 @@ bool clt_trainer_keeps_parameters_in_host(const clt_trainer *trainer);
  * it is decided with the first plan. */
 clt_status clt_trainer_make_buckets(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
 void clt_buckets_free(clt_bucket *buckets, int n);
+
+/* weights16.c: whether there is a copy of the trained parameters in 16 bits, and that of a bucket. */
+bool clt_weights16_are_kept(const clt_trainer *trainer);
+clt_dtype clt_trainer_low(const clt_trainer *trainer);
+clt_tensor *clt_weights16(const clt_trainer *trainer, clt_graph *graph, int bucket);
+/* The step's graph reads it in the place of parameters that are cast. */
+clt_status clt_weights16_read(const clt_trainer *trainer, clt_step *step);
+/* Before a step is run: makes it anew where somebody may have changed the parameters. */
+clt_status clt_weights16_update(clt_trainer *trainer, const clt_step *step);
 
 /* ---- shards.c: with options.shard. Collectives, but for the first and the last two ---- */
 

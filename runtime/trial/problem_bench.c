@@ -89,7 +89,7 @@ static double host_value(const update *u, int64_t i) {
             v = (double)at->beta2 * v + (1 - (double)at->beta2) * g * g;
             p -= lr / (double)update_bias * m / (sqrt(v) / (double)update_bias + (double)at->eps);
         } else {
-            m = (u->node->n_inputs > 4 ? (double)at->momentum * m : 0) + g;
+            m = (clt_update_states(u->node) > 0 ? (double)at->momentum * m : 0) + g;
             p -= lr * m;
         }
     }

@@ -66,7 +66,7 @@ static clt_status compile(update_case *c) {
     clt_tensor *states[2] = {clt_state(c->graph, "m", CLT_F32, shape), clt_state(c->graph, "v", CLT_F32, shape)};
     c->hyper = clt_state(c->graph, "hyper", CLT_F32, CLT_SHAPE(CLT_HYPER_COUNT));
     clt_tensor *factor = clt_fill(c->graph, (clt_shape){0}, 1);
-    clt_tensor *update = clt_update(&clt_op_adam, at, params, grads, c->hyper, factor, states, 2);
+    clt_tensor *update = clt_update(&clt_op_adam, at, params, grads, c->hyper, factor, states, 2, NULL);
     CLT_TRY(clt_graph_status(c->graph));
     clt_plan_options options = {.device = c->device, .store = c->store, .graph = c->graph, .targets = &update,
                                 .n_targets = 1, .training = true};

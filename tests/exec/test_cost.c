@@ -89,7 +89,7 @@ static void others(void **state) {
     clt_tensor *states[2] = {input(CLT_SHAPE(1000)), input(CLT_SHAPE(1000))}, *factor = input((clt_shape){0});
     clt_update_attributes at = {.beta1 = 0.9f};
     /* Parameters and both moments read and written, gradients read, and nine numbers. */
-    expect(clt_update(&clt_op_adam, at, p, g, hyper, factor, states, 2), 14000, 4 * (7 * 1000 + 8 + 1));
+    expect(clt_update(&clt_op_adam, at, p, g, hyper, factor, states, 2, NULL), 14000, 4 * (7 * 1000 + 8 + 1));
     expect(x, 0, 0);
 }
 

@@ -10,6 +10,7 @@
 #include <cltrain/models.h>
 
 #include "runtime/base/random.h"
+#include "runtime/train/trainer.h"
 
 enum { BATCH = 32, STEPS = 120, CLASSES = 4, SIDE = 8, PIXELS = SIDE * SIDE, MOST = 20000 };
 
@@ -48,15 +49,21 @@ typedef struct model {
     clt_trainer *trainer;
 } model;
 
-static model make(network *n, clt_precision precision) {
+static model make_with(network *n, clt_train_options options) {
     model m;
     assert_ok(clt_graph_create(&m.graph));
     clt_tensor *x = clt_input(m.graph, "x", CLT_F32, CLT_SHAPE(BATCH, 1, SIDE, SIDE)), *y = clt_input(m.graph, "y", CLT_I32, CLT_SHAPE(BATCH));
     m.logits = n(x);
-    clt_train_options options = {.optimizer = CLT_ADAMW, .lr = 5e-3f, .clip_norm = 1, .output = m.logits, .precision = precision, .seed = 3};
-    if (precision == CLT_PRECISION_F16) options.on_nonfinite = CLT_NONFINITE_SKIP;
+    options.output = m.logits;
+    options.seed = 3;
     if (clt_trainer_create(&m.trainer, device, clt_cross_entropy(m.logits, y), &options) < 0) fail_msg("%s", clt_error_detail());
     return m;
+}
+
+static model make(network *n, clt_precision precision) {
+    clt_train_options options = {.optimizer = CLT_ADAMW, .lr = 5e-3f, .clip_norm = 1, .precision = precision};
+    if (precision == CLT_PRECISION_F16) options.on_nonfinite = CLT_NONFINITE_SKIP;
+    return make_with(n, options);
 }
 
 static void destroy(model *m) {
@@ -270,6 +277,64 @@ static void a_checkpoint_goes_on_with_the_same_bits(void **state) {
     destroy(&a), destroy(&b), destroy(&c);
 }
 
+/* Whether updates keep a copy of the parameters in 16 bits. */
+static bool keeps_copy(const clt_trainer *t) {
+    size_t bytes;
+    return clt_state_store_find(t->store, "parameters16.0", &bytes) != NULL;
+}
+
+static void step_on(const model *m, uint64_t number, bool broken) {
+    clt_batch batch = draw(number);
+    if (broken) ((float *)(uintptr_t)batch.fields[0].data)[7] = NAN;
+    assert_ok(clt_trainer_step(m->trainer, &batch));
+}
+
+/* Steps, between which others change the parameters, one of them left out: all that is told on the way, and the parameters at the end. */
+static size_t train_and_meddle(const model *m, float *values) {
+    float bias[64];
+    clt_metrics metrics;
+    size_t n = 0;
+    const char *file = support_path("meddled.safetensors");
+    for (uint64_t s = 0; s < 12; s++) {
+        if (s == 3) assert_ok(clt_checkpoint_save(m->trainer, NULL, file));
+        if (s == 5) {
+            for (int i = 0; i < 64; i++) bias[i] = 0.01f * (float)i;
+            assert_ok(clt_trainer_set(m->trainer, "fc2.bias", bias, 64));
+        }
+        if (s == 9) assert_ok(clt_checkpoint_load(m->trainer, NULL, file));
+        step_on(m, s, s == 7);
+        clt_batch other = draw(1000 + s);
+        assert_ok(clt_trainer_evaluate(m->trainer, &other));
+        assert_ok(clt_trainer_eval_metrics(m->trainer, &metrics, true));
+        values[n++] = (float)metrics.loss;
+    }
+    return n + values_of(m, values + n);
+}
+
+/* Parameters in the host's memory are cast on their way; those on the device have a copy in 16 bits, which is theirs whatever happens to them. */
+static void the_copy_is_that_of_the_parameters(void **state) {
+    static const clt_train_options optimizers[] = {
+        {.optimizer = CLT_SGD, .lr = 0.05f}, {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f}, {.optimizer = CLT_ADAMW, .lr = 5e-3f, .weight_decay = 0.1f}};
+    static float values[3][MOST];
+    (void)state;
+    for (size_t i = 0; i < 2 * (sizeof optimizers / sizeof *optimizers); i++) {
+        static const clt_offload offloads[] = {CLT_OFFLOAD_PARAMETERS, CLT_OFFLOAD_NONE, CLT_OFFLOAD_OPTIMIZER};
+        size_t n = 0;
+        for (int k = 0; k < 3; k++) {
+            clt_train_options options = optimizers[i / 2];
+            options.precision = i % 2 ? CLT_PRECISION_F16 : CLT_PRECISION_BF16;
+            options.on_nonfinite = CLT_NONFINITE_SKIP;
+            options.offload = offloads[k];
+            model m = make_with(layers, options);
+            n = train_and_meddle(&m, values[k]);
+            assert_int_equal(keeps_copy(m.trainer), k > 0);
+            destroy(&m);
+        }
+        assert_memory_equal(values[0], values[1], n * sizeof **values);
+        assert_memory_equal(values[0], values[2], n * sizeof **values);
+    }
+}
+
 static void refuses_what_there_is_not(void **state) {
     (void)state;
     clt_graph *g;
@@ -371,6 +436,7 @@ int main(void) {
         cmocka_unit_test(scores_need_half_the_memory),
         cmocka_unit_test(hits_are_of_rounded_scores),
         cmocka_unit_test(a_checkpoint_goes_on_with_the_same_bits),
+        cmocka_unit_test(the_copy_is_that_of_the_parameters),
         cmocka_unit_test(the_scale_follows_overflows),
         cmocka_unit_test(what_would_vanish_is_trained),
         cmocka_unit_test(refuses_what_there_is_not),

@@ -12,5 +12,7 @@ static void lower(clt_lowering *l, const clt_tensor *node) {
     clt_reference_lower_flat(l, node, FOUR);
 }
 
-#define FLAT_ROW(op_suffix) {CLT_NATIVE(op_suffix), .supports = supports, .lower = lower}
-const clt_backend_row clt_gpu_optimizer_rows[] = {FLAT_ROW(accumulate), FLAT_ROW(clear_if_skipped), FLAT_ROW(average), FLAT_ROW(sgd), FLAT_ROW(adam), {0}};
+#define FLAT_ROW(op_suffix, ...) {CLT_NATIVE(op_suffix), .supports = supports, .lower = lower, __VA_ARGS__}
+const clt_backend_row clt_gpu_optimizer_rows[] = {
+    FLAT_ROW(accumulate), FLAT_ROW(clear_if_skipped), FLAT_ROW(average), FLAT_ROW(sgd, .types = CLT_ANY_FLOAT), FLAT_ROW(adam, .types = CLT_ANY_FLOAT), {0},
+};
