@@ -80,7 +80,7 @@ typedef struct clt_lowering {
 void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group);
 /* The same for tensors of a floating-point type and the node's size: CLT_STORAGE and CLT_INDEX of cl/prelude.cl. */
 void clt_launch_begin_typed(clt_lowering *l, const char *path, clt_dtype storage, const char *kernel, int64_t count, int group);
-/* The same for CLT_FLOATS of cl/prelude.cl, `width` elements each, 1 or 4, and CLT_STORAGE. */
+/* The same for CLT_FLOATS of cl/prelude.cl, `width` elements each, 1, 4 or 8, and CLT_STORAGE. */
 void clt_launch_begin_floats(clt_lowering *l, const char *path, int width, clt_dtype storage, const char *kernel, int64_t count, int group);
 /* The same with a module whose text was generated; `text` is copied. */
 void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated,
@@ -185,7 +185,7 @@ typedef struct clt_choice {
     X(reference_one_hot)                                                                       \
     X(workgroup_softmax) X(workgroup_layer_norm) X(workgroup_batch_norm)                       \
     X(cpu_pointwise) X(cpu_fused_reduce) X(cpu_copy) X(cpu_embedding) X(cpu_columns)           \
-    X(cpu_along) X(cpu_pool2d)                                                                 \
+    X(cpu_along) X(cpu_pool2d) X(cpu_optimizer)                                                \
     X(cpu_matmul) X(cpu_matmul_few) X(cpu_conv2d)                                              \
     X(cpu_conv2d_last) X(cpu_winograd) X(cpu_winograd_weight) X(gpu)                           \
     X(gpu_pointwise) X(gpu_embedding) X(gpu_columns) X(gpu_copy) X(gpu_along) X(gpu_optimizer) \

@@ -98,7 +98,8 @@ void clt_launch_begin_floats(clt_lowering *l, const char *path, int width, clt_d
         return;
     }
     snprintf(definitions, sizeof definitions,
-             "#define CLT_STORAGE %s\n#define CLT_FLOATS float4\n#define CLT_STORE_FLOATS(p, i, x) CLT_STORE_VECTOR(4, p, 4 * (i), x)\n", clt_dtype_name(storage));
+             "#define CLT_STORAGE %s\n#define CLT_FLOATS float%d\n#define CLT_STORE_FLOATS(p, i, x) CLT_STORE_VECTOR(%d, p, %d * (i), x)\n",
+             clt_dtype_name(storage), width, width, width);
     begin_own(l, path, definitions, false, kernel, count, group);
 }
 

@@ -31,8 +31,8 @@
  * CLT_INDEX, and a CLT_INDEX_VECTOR(4). The host defines another type than f32, and long for tensors of 2^31 elements and more, in front of
  * a program of its own (clt_launch_begin_typed). Halves are read and written by built-in functions, which need no cl_khr_fp16.
  *
- * Where all that a kernel does with floats it does with each element alone, they are CLT_FLOATS: a float, or four of them in the rows for GPU-class devices
- * (clt_launch_begin_floats); CLT_STORE_FLOATS stores what lies at the same place as CLT_STORAGE.
+ * Where all that a kernel does with floats it does with each element alone, they are CLT_FLOATS: a float, or four of them in the rows for GPU-class devices,
+ * or eight in those for CPUs (clt_launch_begin_floats); CLT_STORE_FLOATS stores what lies at the same place as CLT_STORAGE.
  */
 #ifndef CLT_STORAGE
 #define CLT_STORAGE f32

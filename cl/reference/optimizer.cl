@@ -177,13 +177,14 @@ kernel void ref_average(global CLT_FLOATS *average, global const CLT_FLOATS *par
     OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0;
     if (i >= count) return;
-    CLT_FLOATS old = average[i];
-    average[i] = leaves ? old : old + rest * (params[i] - old);
+    CLT_FLOATS old = average[i], made = old + rest * (params[i] - old);
+    average[i] = leaves ? old : made;
 }
 
 /*
  * Updates leave all as it is where the factor is negative. What is the same for all elements is computed before the first
- * of them is read, and nothing is stored by a branch: so compilers that make loops of work-items have vectors in them.
+ * of them is read, and nothing is read, computed by a root or stored by a branch: so compilers that make loops of work-items
+ * have vectors in them.
  * lr below is hyper's times lr_factor.
  *
  * torch.optim.SGD without momentum: g += weight_decay p; p -= lr g.
@@ -242,8 +243,9 @@ kernel void ref_adam(global CLT_FLOATS *params, global const CLT_FLOATS *grads,
     }
     CLT_FLOATS m = beta1 * old1 + rest1 * g;
     CLT_FLOATS v = beta2 * old2 + rest2 * g * g;
+    CLT_FLOATS made = p - rate * m / (sqrt(v) * correction + eps);
     moment1[i] = leaves ? old1 : m;
     moment2[i] = leaves ? old2 : v;
-    params[i] = leaves ? old : p - rate * m / (sqrt(v) * correction + eps);
+    params[i] = leaves ? old : made;
     OPTIMIZER_COPY(i);
 }

@@ -312,26 +312,36 @@ static size_t train_and_meddle(const model *m, float *values) {
 }
 
 /* Parameters in the host's memory are cast on their way; those on the device have a copy in 16 bits, which is theirs whatever happens to them. */
-static void the_copy_is_that_of_the_parameters(void **state) {
-    static const clt_train_options optimizers[] = {
-        {.optimizer = CLT_SGD, .lr = 0.05f}, {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f}, {.optimizer = CLT_ADAMW, .lr = 5e-3f, .weight_decay = 0.1f}};
+static void compare_copies(clt_train_options options, const char *backends, const char *device_class) {
+    static const clt_offload offloads[] = {CLT_OFFLOAD_PARAMETERS, CLT_OFFLOAD_NONE, CLT_OFFLOAD_OPTIMIZER};
     static float values[3][MOST];
+    size_t n = 0;
+    options.on_nonfinite = CLT_NONFINITE_SKIP;
+    options.backends = backends;
+    clt_device_override(device, &(clt_settings){.device_class = device_class});
+    for (int k = 0; k < 3; k++) {
+        options.offload = offloads[k];
+        model m = make_with(layers, options);
+        n = train_and_meddle(&m, values[k]);
+        assert_int_equal(keeps_copy(m.trainer), k > 0);
+        destroy(&m);
+    }
+    clt_device_override(device, &(clt_settings){.device_class = ""});
+    assert_memory_equal(values[0], values[1], n * sizeof **values);
+    assert_memory_equal(values[0], values[2], n * sizeof **values);
+}
+
+static void the_copy_is_that_of_the_parameters(void **state) {
+    const clt_train_options sgd = {.optimizer = CLT_SGD, .lr = 0.05f}, adam = {.optimizer = CLT_ADAMW, .lr = 5e-3f, .weight_decay = 0.1f};
+    clt_train_options all[] = {sgd, sgd, adam};
     (void)state;
-    for (size_t i = 0; i < 2 * (sizeof optimizers / sizeof *optimizers); i++) {
-        static const clt_offload offloads[] = {CLT_OFFLOAD_PARAMETERS, CLT_OFFLOAD_NONE, CLT_OFFLOAD_OPTIMIZER};
-        size_t n = 0;
-        for (int k = 0; k < 3; k++) {
-            clt_train_options options = optimizers[i / 2];
-            options.precision = i % 2 ? CLT_PRECISION_F16 : CLT_PRECISION_BF16;
-            options.on_nonfinite = CLT_NONFINITE_SKIP;
-            options.offload = offloads[k];
-            model m = make_with(layers, options);
-            n = train_and_meddle(&m, values[k]);
-            assert_int_equal(keeps_copy(m.trainer), k > 0);
-            destroy(&m);
-        }
-        assert_memory_equal(values[0], values[1], n * sizeof **values);
-        assert_memory_equal(values[0], values[2], n * sizeof **values);
+    all[1].momentum = 0.9f;
+    for (int i = 0; i < 6; i++) {
+        clt_train_options options = all[i / 2];
+        options.precision = i % 2 ? CLT_PRECISION_F16 : CLT_PRECISION_BF16;
+        compare_copies(options, NULL, "");
+        if (i / 2 == i % 2) compare_copies(options, "reference", "");
+        if (i / 2 == 2 - i % 2) compare_copies(options, NULL, "gpu");
     }
 }
 

@@ -107,6 +107,13 @@ static double most_of_cache(const bench *b) {
     return b->device->info.type == CLT_DEVICE_CPU ? 3 * local : local;
 }
 
+/* Bytes a second that memory moves for a row at most. A CPU reads what a copy is written to before it writes there, and nobody counts that; what an
+ * optimizer writes it has read anyway. */
+static double memory_rate(const bench *b, const bench_row *row, const peaks *peak) {
+    bool in_place = strncmp(row->problem, "sgd ", 4) == 0 || strncmp(row->problem, "adam ", 5) == 0;
+    return in_place && b->device->info.type == CLT_DEVICE_CPU ? 1.5 * peak->bytes : peak->bytes;
+}
+
 /* The least that arithmetic and memory take. What works from a cache has no roofline of memory to be held against, but a rate that
  * the caches do not have; of what is larger than the cache a part may still be there from the run before, never more than
  * fits. */
@@ -115,8 +122,9 @@ static void place(const bench *b, bench_row *row, const peaks *peak) {
     int n = samples_of(row, us);
     if (!is_ok(row) || n == 0 || row->is_limit || peak->flops <= 0 || peak->bytes <= 0) return;
     double median_us = statistics_quantile(us, n, 0.5);
-    double compute_us = 1e6 * row->done_flops / peak->flops, memory_us = 1e6 * row->bytes / peak->bytes;
-    double uncached_us = 1e6 * larger(row->bytes - (double)b->cache_bytes, 0) / peak->bytes;
+    double rate = memory_rate(b, row, peak);
+    double compute_us = 1e6 * row->done_flops / peak->flops, memory_us = 1e6 * row->bytes / rate;
+    double uncached_us = 1e6 * larger(row->bytes - (double)b->cache_bytes, 0) / rate;
     bool cached = uncached_us == 0 || memory_us > margin * median_us;
     row->roofline_us = larger(compute_us, memory_us);
     row->bound = compute_us >= memory_us ? "compute" : "memory";

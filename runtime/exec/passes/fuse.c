@@ -24,7 +24,13 @@ static bool reads(const clt_tensor *node, const clt_tensor *input) {
     return false;
 }
 
-/* Whether `writer` changes memory that `node` reads. Parameters lie in the states that optimizers write. */
+/* Whether a tensor lies in the state, or may: parameters lie in those that optimizers write. */
+static bool may_lie_in(const clt_tensor *tensor, const clt_tensor *state) {
+    while (tensor->kind == CLT_NODE_OP && tensor->op->is_view) tensor = tensor->inputs[0];
+    return tensor->kind == CLT_NODE_VARIABLE || (tensor->kind == CLT_NODE_STATE && !strcmp(tensor->name, state->name));
+}
+
+/* Whether `writer` changes memory that `node` reads. */
 static bool disturbs(const clt_tensor *writer, const clt_tensor *node) {
     if (writer->kind != CLT_NODE_OP) return false;
     for (int w = 0; w < writer->n_inputs; w++) {
@@ -33,7 +39,7 @@ static bool disturbs(const clt_tensor *writer, const clt_tensor *node) {
         while (written->kind == CLT_NODE_OP && written->op->is_view && !reads(node, written)) written = written->inputs[0];
         if (reads(node, written)) return true;
         for (int k = 0; k < node->n_inputs; k++)
-            if (written->kind == CLT_NODE_STATE && node->inputs[k]->kind == CLT_NODE_VARIABLE) return true;
+            if (written->kind == CLT_NODE_STATE && may_lie_in(node->inputs[k], written)) return true;
     }
     return false;
 }
