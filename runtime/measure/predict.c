@@ -481,8 +481,7 @@ static clt_status dry_run_step(clt_device *device, clt_tensor *loss, const clt_t
     *step = NULL;
     if (batch < 0) return clt_fail(CLT_E_INVALID, "a batch of %lld samples", (long long)batch);
     CLT_TRY(clt_trainer_dry_run(dry_run, device, loss, options));
-    if ((*dry_run)->options.comm || (*dry_run)->options.accumulate > 1)
-        return clt_fail(CLT_E_UNSUPPORTED, "steps of several ranks, or that accumulate gradients, are not predicted");
+    if ((*dry_run)->options.accumulate > 1) return clt_fail(CLT_E_UNSUPPORTED, "steps that accumulate gradients are not predicted");
     return clt_trainer_dry_run_step(*dry_run, batch ? batch : (*dry_run)->inputs[0]->shape.dims[0], step);
 }
 

@@ -104,7 +104,6 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     if ((unsigned)o.precision > CLT_PRECISION_F16) return fail_option("precision", (int)o.precision, "one of clt_precision");
     if (o.precision == CLT_PRECISION_F16 && o.on_nonfinite != CLT_NONFINITE_SKIP)
         return clt_fail(CLT_E_INVALID, "option precision f16 needs on_nonfinite skip: an update whose gradients overflow is left out, and the loss's scale halved");
-    if (o.precision == CLT_PRECISION_F16 && o.compress.method) return clt_fail(CLT_E_INVALID, "options precision f16 and compress exclude each other");
     if ((unsigned)o.on_nonfinite > CLT_NONFINITE_STOP)
         return fail_option("on_nonfinite", (int)o.on_nonfinite, "one of clt_nonfinite");
     if (o.locate_nonfinite && o.on_nonfinite == CLT_NONFINITE_IGNORE)

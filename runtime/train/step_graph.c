@@ -193,11 +193,26 @@ static void add_up_ranks(const clt_trainer *t, clt_tensor **flat_grads) {
                                   : clt_all_reduce(flat_grads[i], CLT_REDUCE_SUM);
 }
 
+static clt_tensor *loss_scale_of(const clt_step *step) {
+    return clt_state(step->graph, clt_loss_scale_name, CLT_F32, CLT_SHAPE(CLT_LOSS_SCALE_COUNT));
+}
+
+/* [1] */
+static clt_tensor *present_loss_scale(const clt_step *step) {
+    return clt_slice(loss_scale_of(step), 0, CLT_LOSS_SCALE, CLT_LOSS_SCALE + 1, 1);
+}
+
+/* What compression keeps for the next step is of no scale, for that step may have another: such gradients are divided by it when they are encoded. In
+ * 16 bits they go scaled, so that they keep their range. */
+static bool compression_unscales(const clt_trainer *t) {
+    return clt_loss_scaled(t) && t->options.comm && t->options.compress.method > CLT_COMPRESS_BF16;
+}
+
 /* Returns hyper with the scale that makes the sums over the ranks means. What was compressed is a mean already. */
 static clt_tensor *exchange(clt_trainer *t, clt_step *step, clt_tensor **flat_grads) {
     clt_tensor *samples = all_samples(step);
     if (t->options.compress.method) {
-        exchange_compressed(t, samples, flat_grads);
+        exchange_compressed(t, compression_unscales(t) ? clt_mul(samples, present_loss_scale(step)) : samples, flat_grads);
         return step->hyper;
     }
     if (!shards_gradients(t)) add_up_ranks(t, flat_grads);
@@ -317,15 +332,11 @@ static clt_status add_clearing(clt_step *step, clt_tensor *factor, target_list *
     return clt_graph_status(g);
 }
 
-static clt_tensor *loss_scale_of(const clt_step *step) {
-    return clt_state(step->graph, clt_loss_scale_name, CLT_F32, CLT_SHAPE(CLT_LOSS_SCALE_COUNT));
-}
-
 static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, target_list *targets) {
     clt_clip_attributes clip = update_attributes(&t->options).clip;
     clt_tensor *hyper = t->options.comm ? exchange(t, step, flat_grads) : step->hyper;
     clt_tensor *loss_scale = clt_loss_scaled(t) ? loss_scale_of(step) : NULL;
-    if (loss_scale) hyper = clt_hyper_unscale(hyper, loss_scale);
+    if (loss_scale && !compression_unscales(t)) hyper = clt_hyper_unscale(hyper, loss_scale);
     clt_tensor *record = guards(t) ? clt_state(step->graph, clt_record_name, CLT_I32, CLT_SHAPE(CLT_RECORD_COUNT)) : NULL;
     clt_tensor *factor =
         clt_clip_scale(flat_grads, t->n_buckets, hyper, clt_trainer_shards(t) > 1, clip, record, guard_attributes(&t->options));
@@ -367,8 +378,7 @@ static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_gra
 static clt_tensor *add_seed(const clt_trainer *t, const clt_step *step, const clt_tensor *loss) {
     clt_tensor *seed = clt_fill(step->graph, loss->shape, t->options.comm ? (float)step->sizes.batch : 1.0f);
     if (!clt_loss_scaled(t)) return seed;
-    clt_tensor *scale = clt_slice(loss_scale_of(step), 0, CLT_LOSS_SCALE, CLT_LOSS_SCALE + 1, 1);
-    return clt_mul(seed, clt_reshape(scale, loss->shape));
+    return clt_mul(seed, clt_reshape(present_loss_scale(step), loss->shape));
 }
 
 /* The gradients alone, each by itself. */

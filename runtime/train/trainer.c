@@ -737,7 +737,9 @@ static clt_status find_values(clt_trainer *t, const char *name, size_t count, cl
 clt_status clt_trainer_get(clt_trainer *t, const char *name, float *values, size_t count) {
     clt_memory *memory;
     if (!t || !name || !values) return clt_fail(CLT_E_INVALID, "clt_trainer_get: trainer, name or values is NULL");
+    bool copied = t->weights16_of == clt_state_store_lent(t->store);
     CLT_TRY(find_values(t, name, count, &memory));
+    if (copied) t->weights16_of = clt_state_store_lent(t->store); /* nothing is written */
     return clt_memory_read(memory, 0, values, count * sizeof *values);
 }
 

@@ -31,6 +31,20 @@ assert 8 * int(sys.argv[3]) <= a - b <= 8 * int(sys.argv[3]) + 16384, (a, b)' "$
 expect 0 "" model $small --batch 32 --offline --times "$times"
 says "mlp:24 32x40 with adamw on"
 refuse "--optimizer" model $small --optimizer rmsprop
+# Of ranks that each keep a part of more, each takes less; and what they train with is told.
+for shard in none optimizer gradients parameters; do
+    expect 0 "" model mlp:512,512 --sample 512 --batch 8 --optimizer adamw --ranks 4 --shard $shard --offline --times "$times" --json
+    json "$out" 'o["model"]["ranks"] == 4 and o["model"]["shard"] == "'$shard'"'
+    valid "$out"
+    cp "$out" "$folder/$shard.json"
+done
+[ -z "$python" ] || "$python" -c '
+import json, sys
+m = [json.load(open(name))["memory"]["total_bytes"] for name in sys.argv[1:]]
+assert m[0] > 1.3 * m[1] and m[1] > m[2] > m[3], m' "$folder/none.json" "$folder/optimizer.json" "$folder/gradients.json" "$folder/parameters.json" 2>"$err" ||
+    fail "parts of more take more"
+refuse "--shard optimizer needs --ranks N, 2 or more" model $small --shard optimizer
+refuse "--ranks: 64 at most" model $small --ranks 65
 # A language model reads tokens, each with a label.
 expect 0 "" model gpt2:1/1/8 --sample 6 --classes 11 --batch 4 --seconds 0.02 --measure --times "$folder/tokens.jsonl" --json
 json "$out" 'o["measured"]["rounds"] >= 1 and o["predicted"]["sources"]["measured"] > 0.9'

@@ -252,8 +252,13 @@ expect 0 "" mlp:16 --data digits --epochs 10 --seed 1 --lr 0.01 --export f32.saf
 json "$out" 'o["storage"] == "f32" and "loss_scale" not in o'
 cmp -s f32.safetensors bf16.safetensors && fail "--precision bf16 changes nothing"
 cmp -s f16.safetensors bf16.safetensors && fail "f16 and bf16 are the same"
-refuse "--precision f16 and --compress exclude each other" mlp:16 --data digits --precision f16 --compress f16
+refuse "--precision f16 leaves out updates that overflow: it does not go with --on-nonfinite other than skip" mlp:16 --data digits --precision f16 --on-nonfinite stop
 refuse "--precision 'f8'" mlp:16 --data digits --precision f8
+# Who goes on in another precision is told.
+expect 0 "" mlp:16 --data digits --steps 3 --seed 1 --precision bf16 --save half.safetensors
+expect 0 "half.safetensors was trained in bf16, and goes on in f32" mlp:16 --data digits --steps 5 --seed 1 --resume half.safetensors
+expect 0 "" mlp:16 --data digits --steps 5 --seed 1 --precision bf16 --resume half.safetensors
+grep -q "was trained in" "$err" && fail "the same precision is told of"
 
 # ---- tests between ----
 

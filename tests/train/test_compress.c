@@ -42,6 +42,8 @@ typedef struct job {
     int epochs, accumulate;
     size_t bucket_bytes;
     const char *checkpoint; /* saved and loaded again after the first epoch */
+    clt_precision precision;
+    float loss_scale; /* from then on; 0: as it was */
 } job;
 
 typedef struct rank {
@@ -75,6 +77,8 @@ static clt_status build(rank *r) {
                                  .output = h,
                                  .comm = r->comm,
                                  .compress = r->job.compress,
+                                 .precision = r->job.precision,
+                                 .on_nonfinite = r->job.precision == CLT_PRECISION_F16 ? CLT_NONFINITE_SKIP : CLT_NONFINITE_IGNORE,
                                  .bucket_bytes = r->job.bucket_bytes};
     return clt_trainer_create(&r->trainer, r->device, clt_cross_entropy(h, y), &options);
 }
@@ -115,7 +119,9 @@ static clt_status run(rank *r) {
                               &(clt_loader_options){.batch = BATCH, .shuffle = true, .rank = r->index, .ranks = r->size}));
     for (int epoch = 0; epoch < r->job.epochs; epoch++) {
         CLT_TRY(train_epoch(r));
-        if (!r->job.checkpoint || epoch > 0) continue;
+        if (epoch > 0) continue;
+        if (r->job.loss_scale > 0) CLT_TRY(clt_loss_scale_restore(r->trainer, r->job.loss_scale, 0));
+        if (!r->job.checkpoint) continue;
         if (r->index == 0) CLT_TRY(clt_checkpoint_save(r->trainer, r->loader, r->job.checkpoint));
         CLT_TRY(clt_checkpoint_load(r->trainer, r->loader, r->job.checkpoint));
     }
@@ -258,6 +264,24 @@ static void goes_with_everything_else(void **state) {
     }
 }
 
+/* What is kept of gradients is of no scale: another one from the second epoch on changes nothing. And the first is forgotten by none. */
+static void the_scale_of_the_loss_changes_nothing(void **state) {
+    (void)state;
+    for (size_t m = 0; m < CLT_COUNT_OF(methods); m++) {
+        job wanted = short_job(methods[m].options);
+        wanted.epochs = 2;
+        run_group(again, 2, wanted);
+        wanted.precision = CLT_PRECISION_F16;
+        run_group(ranks, 2, wanted);
+        assert_true(fabs(ranks[0].metrics.loss - again[0].metrics.loss) < 0.02 * again[0].metrics.loss);
+        wanted.loss_scale = 2048;
+        run_group(again, 2, wanted);
+        double difference = largest_difference(&again[0], &ranks[0]);
+        print_message("%-9s differs by %.2g\n", clt_compression_name(wanted.compress.method), difference);
+        assert_true(difference <= (wanted.compress.method <= CLT_COMPRESS_BF16 ? 1e-4 : 1e-3));
+    }
+}
+
 static void nonsense_is_refused(void **state) {
     (void)state;
     clt_device *device;
@@ -308,6 +332,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_second_run_has_the_same_bits),
         cmocka_unit_test(what_leaves_out_nothing_changes_nothing),
         cmocka_unit_test(goes_with_everything_else),
+        cmocka_unit_test(the_scale_of_the_loss_changes_nothing),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(more_bytes_than_none_are_refused),
     };

@@ -37,7 +37,8 @@ typedef struct shared_options {
     const char *device, *model, *sample;
     int64_t batch, classes;
     int optimizer; /* clt_optimizer; OPTION_UNSET: the model's */
-    int precision, recompute, offload; /* clt_precision, clt_recompute, clt_offload */
+    int precision, recompute, offload, shard; /* clt_precision, clt_recompute, clt_offload, clt_shard */
+    int64_t ranks;
     const char *json; /* a path, "-": stdout; NULL: text */
     bool help;
     int verbose;

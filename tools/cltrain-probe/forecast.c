@@ -387,7 +387,8 @@ double forecast_number(const json_t *object, const char *member, const char *nam
 /* ---- parts of documents ---- */
 
 json_t *forecast_model_json(const shared_options *options, const probe_model *model, int64_t batch) {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "optimizer", optimizer_names[model->training.optimizer], "precision", precision_names[options->precision],
-                     "recompute", recompute_names[options->recompute], "offload", offload_names[options->offload], "name", options->model, "text", model->text, "sample", model->sample,
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I}", "optimizer", optimizer_names[model->training.optimizer], "precision",
+                     precision_names[options->precision], "recompute", recompute_names[options->recompute], "offload", offload_names[options->offload], "ranks",
+                     (json_int_t)options->ranks, "shard", shard_names[options->shard], "name", options->model, "text", model->text, "sample", model->sample,
                      "classes", (json_int_t)model->classes, "batch", (json_int_t)batch);
 }

@@ -8,7 +8,7 @@
 #include "tools/common/numbers.h"
 
 shared_options shared_options_unset(void) {
-    return (shared_options){.batch = OPTION_UNSET, .classes = OPTION_UNSET, .optimizer = OPTION_UNSET};
+    return (shared_options){.batch = OPTION_UNSET, .classes = OPTION_UNSET, .optimizer = OPTION_UNSET, .ranks = 1};
 }
 
 int refuse_word(void *into, const char *text) {

@@ -12,6 +12,8 @@
 #include "tools/survey/child.h"
 #include "tools/survey/document.h"
 
+enum { MOST_RANKS = 64 };
+
 typedef struct model_options {
     shared_options shared;
     const char *at, *times;
@@ -27,6 +29,10 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "data", "SIZES", SHARED_AT(sample), .help = "the same"},
     {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"},
     TRAINING_ROWS,
+    {OPTION_WHOLE, 0, "ranks", "N", SHARED_AT(ranks), .low = 1,
+     .help = "that train together: the memory of one of them (default 1). What\nthey exchange is not in the times"},
+    {OPTION_CHOICE, 0, "shard", "WHAT", SHARED_AT(shard), .choices = shard_names,
+     .help = "of which each rank keeps a part: none, optimizer, gradients or\nparameters"},
     {OPTION_HEADING, .help = "What is measured:"},
     {OPTION_TEXT, 0, "at", "N,N,...", offsetof(model_options, at),
      .help = "problems at these batches, whatever is known (default: at\n--batch, where not all is known)"},
@@ -80,6 +86,8 @@ static int check(const model_options *o) {
     if (!o->shared.model) return usage_error("no model given: expected one of cltrain-train's, such as convnet");
     if (o->offline && (o->at || o->measure || o->refresh))
         return usage_error("--offline measures nothing: not with --at, --measure or --refresh");
+    if (o->shared.ranks > MOST_RANKS) return usage_error("--ranks: %d at most", MOST_RANKS);
+    if (o->shared.shard && o->shared.ranks < 2) return usage_error("--shard %s needs --ranks N, 2 or more", shard_names[o->shared.shard]);
     return 0;
 }
 
@@ -194,6 +202,16 @@ static int tell(const model_options *o, const forecast *f) {
     return 0;
 }
 
+/* The model's training becomes that of rank 0 of a group in this process, of which no other is there: steps are planned, and none is run. */
+static int join_ranks(probe_model *model, const shared_options *o, clt_comm **comms) {
+    if (o->ranks == 1) return 0;
+    clt_status status = clt_comm_create_local(comms, (int)o->ranks, 0);
+    if (status < 0) return library_error(status, "ranks");
+    model->training.comm = comms[0];
+    model->training.shard = (clt_shard)o->shard;
+    return 0;
+}
+
 static int run_on_device(const model_options *o, const forecast_question *q) {
     forecast f;
     message_line("Predicting %s on %s", q->model->text, q->device->info.name);
@@ -207,6 +225,7 @@ int run_model(int argc, char **argv) {
     model_options o = {.shared = shared_options_unset(), .seconds = 4, .timeout = 120};
     survey s;
     probe_model model;
+    clt_comm *comms[MOST_RANKS] = {NULL};
     int code = option_parse(rows, ROWS, argc, argv, &o, take_model);
     if (code) return code;
     if (o.shared.help) {
@@ -219,16 +238,18 @@ int run_model(int argc, char **argv) {
     if (!code) code = read_batches(o.at, &q);
     if (!code) code = probe_model_build(&model, &o.shared, o.shared.model);
     if (code) return code;
+    code = join_ranks(&model, &o.shared, comms);
     q.batch = model.shape.dims[0];
     message_start(o.shared.verbose);
     child_show_errors(o.shared.verbose > 0);
     child_catch_signals();
-    code = survey_run(&s, false, o.timeout < 30 ? o.timeout : 30);
+    if (!code) code = survey_run(&s, false, o.timeout < 30 ? o.timeout : 30);
     if (!code) {
         code = survey_choose(&s, o.shared.device, &q.device);
         if (!code) code = run_on_device(&o, &q);
         survey_free(&s);
     }
+    for (int i = 0; i < MOST_RANKS; i++) clt_comm_destroy(comms[i]);
     probe_model_free(&model);
     return code;
 }

@@ -9,6 +9,7 @@
 #include "scores.h"
 #include "system.h"
 #include "tools/common/message.h"
+#include "tools/common/recipes.h"
 #include "tools/common/text.h"
 
 enum { MOST_NOTE = 4096, SPLIT_TEXT = 512, HASH_TEXT = 17 };
@@ -69,6 +70,7 @@ clt_status note_keep(clt_trainer *trainer, const report *r, const note_counts *c
     json_object_set_new(object, "split", json_string(split));
     json_object_set_new(object, "seed", json_integer(r->options->seed));
     json_object_set_new(object, "samples", json_integer(samples_of(r)));
+    json_object_set_new(object, "precision", json_string(precision_names[options_precision(r->options)]));
     put_hash(r, hash);
     if (r->train_hash) json_object_set_new(object, "data", json_string(hash));
     if (r->best_epoch) json_object_set_new(object, "best_epoch", json_integer(r->best_epoch));
@@ -98,6 +100,11 @@ static void warn_of_data(const json_t *note, const char *path, const report *r) 
                 r->options->evaluate ? "--evaluate" : "--resume", r->options->data, path);
 }
 
+static void warn_of_precision(const json_t *note, const char *path, const report *r) {
+    const char *then = json_string_value(json_object_get(note, "precision")), *now = precision_names[options_precision(r->options)];
+    if (then && r->options->resume && strcmp(then, now)) warning("--resume: %s was trained in %s, and goes on in %s; --precision %s goes on as it was", path, then, now, then);
+}
+
 int note_check_split(const char *path, const report *r, bool drawn, bool seeds) {
     const options *given = r->options;
     char split[SPLIT_TEXT];
@@ -115,6 +122,7 @@ int note_check_split(const char *path, const report *r, bool drawn, bool seeds) 
         code = usage_error("%s: %s was trained with another split of the data: %s, not %s; with this one the test would see samples that were trained on; cltrain-predict --test is for other data",
                            given->evaluate ? "--evaluate" : "--resume", path, *then ? then : "the default one", *split ? split : "the default one");
     if (!code && drawn) warn_of_data(note, path, r);
+    if (!code) warn_of_precision(note, path, r);
     json_decref(note);
     return code;
 }

@@ -159,7 +159,7 @@ const option_row option_rows[] = {
              "update, such as 0.999: tests and --export use it"},
     {OPTION_CHOICE, 0, "on-nonfinite", "NAME", AT(on_nonfinite), .choices = nonfinite,
      .help = "when gradients are NaN or infinite: stop before the update, skip\n"
-             "it and go on, or ignore that (default stop)"},
+             "it and go on, or ignore that (default stop; with f16 skip)"},
     {OPTION_FLAG, 0, "locate-nan", NULL, AT(locate_nan),
      .help = "name the op that made the first value that is not finite; slow,\n"
              "for each step is waited for"},

@@ -52,7 +52,7 @@ static const options standard = {
     .loss = OPTION_UNSET,
     .optimizer = OPTION_UNSET,
     .on_failure = OPTION_UNSET,
-    .on_nonfinite = CLT_NONFINITE_STOP,
+    .on_nonfinite = OPTION_UNSET,
     .bucket_mb = NAN,
     .drift_steps = OPTION_UNSET,
     .schedule = OPTION_UNSET,
@@ -95,6 +95,10 @@ bool options_skip_broken(const options *given) {
 
 bool options_mix(const options *given) {
     return given->mixup > 0 || given->cutmix > 0;
+}
+
+clt_precision options_precision(const options *given) {
+    return given->precision == OPTION_UNSET ? CLT_PRECISION_F32 : (clt_precision)given->precision;
 }
 
 options options_standard(void) {
@@ -183,7 +187,7 @@ static int check(options *given) {
         if (other) return usage_error("--lr-find and %s exclude each other: it trains nothing that lasts", other);
         given->schedule = CLT_SCHEDULE_CONSTANT;
         given->warmup = 0;
-        given->on_nonfinite = CLT_NONFINITE_IGNORE;
+        given->on_nonfinite = given->precision == CLT_PRECISION_F16 ? CLT_NONFINITE_SKIP : CLT_NONFINITE_IGNORE;
     }
     if (given->offload_folder && given->offload == CLT_OFFLOAD_NONE) return usage_error("--offload-dir and --offload none exclude each other");
     if (given->init && given->resume) return usage_error("--init and --resume exclude each other: --resume goes on with a training, --init begins one");
@@ -198,11 +202,10 @@ static int check(options *given) {
     if (given->mixup > 1000 || given->cutmix > 1000) return usage_error("--%s: expected at most 1000", given->mixup > 1000 ? "mixup" : "cutmix");
     if (given->save_every != OPTION_UNSET && !given->save)
         return usage_error("--save-every needs --save FILE");
-    if (given->precision == CLT_PRECISION_F16 && given->on_nonfinite != CLT_NONFINITE_STOP && given->on_nonfinite != CLT_NONFINITE_SKIP)
+    if (given->precision == CLT_PRECISION_F16 && given->on_nonfinite != OPTION_UNSET && given->on_nonfinite != CLT_NONFINITE_SKIP)
         return usage_error("--precision f16 leaves out updates that overflow: it does not go with --on-nonfinite other than skip");
     if (given->memory_limit && !clt_settings_bytes(given->memory_limit)) return usage_error("--memory-limit %s: expected a size, such as 512M or 2G", given->memory_limit);
-    if (given->precision == CLT_PRECISION_F16 && given->compress) return usage_error("--precision f16 and --compress exclude each other");
-    if (given->precision == CLT_PRECISION_F16) given->on_nonfinite = CLT_NONFINITE_SKIP;
+    if (given->on_nonfinite == OPTION_UNSET) given->on_nonfinite = given->precision == CLT_PRECISION_F16 ? CLT_NONFINITE_SKIP : CLT_NONFINITE_STOP;
     if (given->locate_nan && given->on_nonfinite == CLT_NONFINITE_IGNORE)
         return usage_error("--locate-nan and --on-nonfinite ignore exclude each other");
     if (given->shares && given->batch != OPTION_UNSET) return usage_error("--shares and --batch exclude each other");

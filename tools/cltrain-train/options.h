@@ -112,6 +112,8 @@ bool options_skip_broken(const options *given);
 
 /* Whether samples are mixed with others. */
 bool options_mix(const options *given);
+/* What products and convolutions take and give. */
+clt_precision options_precision(const options *given);
 
 /* Which measure --patience compares: of scores_monitored. */
 int options_monitor(const options *given);

@@ -180,7 +180,7 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .warmup_steps = given->warmup,
         .clip_norm = (float)given->clip_norm,
         .average = given->ema > 0 ? (float)given->ema : 0,
-        .precision = given->precision == OPTION_UNSET ? CLT_PRECISION_F32 : (clt_precision)given->precision,
+        .precision = options_precision(given),
         .recompute = (clt_recompute)given->recompute,
         .offload = (clt_offload)given->offload,
         .offload_folder = given->offload_folder,

@@ -117,7 +117,7 @@ static void set_setup(json_t *object, const report *r) {
     set_whole(object, "batch", o->whole_batch);
     if (o->ranks > 1) set_ranks(object, r);
     set_whole(object, "accumulate", o->accumulate);
-    set_text(object, "storage", precision_names[o->precision == OPTION_UNSET ? CLT_PRECISION_F32 : o->precision]);
+    set_text(object, "storage", precision_names[options_precision(o)]);
     if (o->recompute) set_text(object, "recompute", recompute_names[o->recompute]);
     if (o->offload) set_text(object, "offload", offload_names[o->offload]);
     if (o->memory_limit) set_text(object, "memory_limit", o->memory_limit);
