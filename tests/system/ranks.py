@@ -255,7 +255,7 @@ def meet(victim, ends, late, milliseconds):
     if f"rank {victim} was lost" not in before_training:
         return "trained"
     got = report()
-    check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["steps"] == 1, f"2 of 3 are left: {got}")
+    check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["steps"] == 1 and got["shares"] == [24, 24], f"2 of 3 are left: {got}")
     check(got["shares"] in ([16, 16], [24, 24]), f"shares {got['shares']}")
     return "went on"
 

@@ -7,6 +7,7 @@
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 #include "tools/common/recipes.h"
+#include "tools/common/shares.h"
 #include "option_table.h"
 
 static const char *const schedule_names[] = {"constant", "step", "cosine"};
@@ -93,7 +94,17 @@ static int64_t choose_part(const recipe *model, int64_t train_samples, int ranks
     return part;
 }
 
-/* "8,24,16,16" */
+/* The whole batch, in proportion to each_share. */
+static int share_whole(options *given, int ranks) {
+    double *weights = calloc((size_t)ranks, sizeof *weights);
+    if (!weights) return run_error("no memory for the shares of %d ranks", ranks);
+    for (int r = 0; r < ranks; r++) weights[r] = (double)given->each_share[r];
+    share_out(given->whole_batch, weights, ranks, given->each_share);
+    free(weights);
+    return 0;
+}
+
+/* "8,24,16,16", of all ranks that the job began with. Which of them were lost before this is not known: those who are left have the same. */
 static int read_shares(options *given, int64_t train_samples, int ranks) {
     const char *at = given->shares;
     int n = 0;
@@ -110,26 +121,29 @@ static int read_shares(options *given, int64_t train_samples, int ranks) {
         more = at[length] == ',';
         at += length + more;
     }
-    if (n != ranks)
-        return usage_error("--shares %s: %d number%s for %d rank%s", given->shares, n, PLURAL(n), ranks, PLURAL(ranks));
+    if (n != given->ranks)
+        return usage_error("--shares %s: %d number%s for %d rank%s", given->shares, n, PLURAL(n), given->ranks, PLURAL(given->ranks));
     if (given->whole_batch > train_samples)
         return usage_error("--shares %s: more than the %lld training samples", given->shares, (long long)train_samples);
-    return 0;
+    if (ranks == given->ranks) return 0;
+    for (int r = 0; r < ranks; r++) given->each_share[r] = 1;
+    return share_whole(given, ranks);
 }
 
-/* Each rank's own --batch. One whole batch at least must be full. */
+/* Each rank's own --batch. One whole batch at least must be full. It is as large as with those that were lost before this. */
 static int shares_of_batches(options *given, const recipe *model, int64_t train_samples, int ranks) {
-    if (train_samples < ranks)
-        return usage_error("%d ranks are more than the %lld training samples", ranks, (long long)train_samples);
-    int r = 0;
+    int begun = given->ranks, r = 0;
+    if (train_samples < begun)
+        return usage_error("%d ranks are more than the %lld training samples", begun, (long long)train_samples);
     do {
         int64_t batch = given->each_batch[r];
-        if (batch < 1) batch = choose_part(model, train_samples, ranks); /* not given */
-        if (batch > train_samples / ranks) batch = train_samples / ranks;
+        if (batch < 1) batch = choose_part(model, train_samples, begun); /* not given */
+        if (batch > train_samples / begun) batch = train_samples / begun;
         given->each_share[r] = batch;
         given->whole_batch += batch;
     } while (++r < ranks);
-    return 0;
+    given->whole_batch = given->whole_batch * begun / ranks;
+    return ranks < begun ? share_whole(given, ranks) : 0;
 }
 
 static int complete_batch(options *given, const recipe *model, int64_t train_samples, int ranks) {
