@@ -155,6 +155,7 @@ struct clt_backend_row {
     /* The part of the op's arithmetic, as clt_node_cost counts it, that the algorithm does; 0: all of it; NAN: not known. */
     double arithmetic;
     bool epilogue; /* applies the node's epilogue (backends/codegen.h); else serves none with one */
+    bool any_epilogue; /* also one whose operands or result have 16 bits, whatever the node's own operands have */
     /* NULL: any node of the op on any device. No side effects. */
     bool (*supports)(const clt_candidate *c);
     /* Appends launches that compute the node, in order. Errors stick in `l`. May append none. */

@@ -299,14 +299,24 @@ static access access_of(const clt_code *code, int read, int channel) {
     return stride[channel] == 1 ? ACCESS_CHANNEL : ACCESS_NONE;
 }
 
-bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *others) {
+/* As if it had been stored, and read again. */
+static bool may_be(clt_dtype dtype, bool halves) {
+    return dtype == CLT_F32 || (halves && is_half(dtype));
+}
+
+bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *others, bool halves) {
     clt_code code;
     if (!epilogue_code(node, fused, others, &code)) return false;
     for (int k = 0; k < code.n_reads; k++)
         if (access_of(&code, k, channel_dimension(node)) == ACCESS_NONE) return false;
     for (int i = 1; i < fused->n_inputs; i++)
-        if (others[i - 1]->dtype != CLT_F32) return false;
-    return fused->dtype == CLT_F32 && node->dtype == CLT_F32;
+        if (!may_be(others[i - 1]->dtype, halves)) return false;
+    return may_be(fused->dtype, halves) && may_be(node->dtype, halves);
+}
+
+/* Input i of the epilogue, from 1; input 0 is the value. */
+static const clt_tensor *epilogue_input(const clt_tensor *node, int i) {
+    return node->inputs[clt_own_inputs(node) + i - 1];
 }
 
 static void add_epilogue_function(clt_text *text, const clt_tensor *node, const clt_code *code) {
@@ -317,7 +327,14 @@ static void add_epilogue_function(clt_text *text, const clt_tensor *node, const 
     for (int k = 0; k < code->n_reads; k++) {
         int input = code->reads[k].input;
         access how = access_of(code, k, channel_dimension(node));
-        if (input == 0) clt_text_add(text, "    const float r%d_ = value_;\n", k);
+        if (input == 0) {
+            char own[CLT_CODE_VALUE] = "value_";
+            clt_code_round(node->inputs[0]->dtype, own);
+            clt_text_add(text, "    const float r%d_ = %s;\n", k, own);
+            continue;
+        }
+        clt_dtype dtype = epilogue_input(node, input)->dtype;
+        if (is_half(dtype)) clt_text_add(text, "    const float r%d_ = clt_load_%s(x%d, %s + o%d_);\n", k, clt_dtype_name(dtype), input, places[how], k);
         else clt_text_add(text, "    const float r%d_ = x%d[%s + o%d_];\n", k, input, places[how], k);
     }
     add_stages(text, code, all_floats, value);
@@ -325,9 +342,12 @@ static void add_epilogue_function(clt_text *text, const clt_tensor *node, const 
 }
 
 /* Parameters of the function and of the kernel, or the names alone. */
-static void add_epilogue_list(clt_text *text, const clt_code *code, bool types) {
-    for (int i = 1; i < code->fused.n_inputs; i++)
-        if (reads_input(code, i)) clt_text_add(text, types ? ", global const float *x%d" : ", x%d", i);
+static void add_epilogue_list(clt_text *text, const clt_tensor *node, const clt_code *code, bool types) {
+    for (int i = 1; i < code->fused.n_inputs; i++) {
+        if (!reads_input(code, i)) continue;
+        if (types) clt_text_add(text, ", global const %s *x%d", clt_code_storage_type(epilogue_input(node, i)->dtype), i);
+        else clt_text_add(text, ", x%d", i);
+    }
     for (int k = 0; k < code->n_reads; k++)
         if (code->reads[k].input > 0) clt_text_add(text, types ? ", int o%d_" : ", o%d_", k);
     add_scalars(text, &code->fused, types ? "float " : "");
@@ -338,9 +358,9 @@ void clt_epilogue_define(clt_text *text, const clt_tensor *node) {
     epilogue_code(node, node->epilogue, node->inputs + clt_own_inputs(node), &code);
     clt_text_add(text, "#undef CLT_EPILOGUE_PARAMETERS\n#undef CLT_EPILOGUE_ARGUMENTS\n#undef CLT_EPILOGUE\n"
                        "#define CLT_HAS_EPILOGUE\n#define CLT_EPILOGUE_PARAMETERS ");
-    add_epilogue_list(text, &code, true);
+    add_epilogue_list(text, node, &code, true);
     clt_text_add(text, "\n#define CLT_EPILOGUE_ARGUMENTS ");
-    add_epilogue_list(text, &code, false);
+    add_epilogue_list(text, node, &code, false);
     clt_text_add(text, "\nstatic float clt_epilogue(float value_, int index_, int channel_ CLT_EPILOGUE_PARAMETERS) {\n");
     add_epilogue_function(text, node, &code);
     clt_text_add(text, "#define CLT_EPILOGUE(value, index, ch) clt_epilogue(value, index, ch "

@@ -70,14 +70,14 @@ void clt_launch_code_vector(clt_lowering *l, const clt_code *code, const int64_t
 /* ---- epilogues ---- */
 
 /* Whether the fused stages can be the epilogue of `node`, a contraction whose results have a channel: in each
- * element's place, the channel's or the only one. */
-bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *inputs);
+ * element's place, the channel's or the only one. `halves`: for a row that serves any_epilogue. */
+bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *inputs, bool halves);
 
 /*
  * Defines, for a kernel that computes `node`, which has an epilogue,
  *   CLT_EPILOGUE_PARAMETERS               parameters to be put after its own, with a comma in front
  *   CLT_EPILOGUE_ARGUMENTS                what hands them on to a function
- *   CLT_EPILOGUE(value, index, channel)   what to store for `value` at element `index`, as it lies in memory
+ *   CLT_EPILOGUE(value, index, channel)   what to store for `value` at element `index`, as it lies in memory; in CLT_RESULT
  * and CLT_HAS_EPILOGUE. Kernels define the first two empty and the third as the value where there is none.
  */
 void clt_epilogue_define(clt_text *text, const clt_tensor *node);

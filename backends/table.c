@@ -27,6 +27,12 @@ bool clt_node_has_one_type(const clt_tensor *node) {
     return one;
 }
 
+static bool all_f32(const clt_tensor *node) {
+    bool all = node->dtype == CLT_F32;
+    for (int i = 0; i < node->n_inputs; i++) all &= node->inputs[i]->dtype == CLT_F32;
+    return all;
+}
+
 bool clt_backend_allowed(const clt_backend_row *row, const clt_device *device) {
     if (row->on_demand && clt_compiles_nothing(device)) return false;
     return clt_list_allows(clt_device_settings(device)->backends, row->name);
@@ -52,7 +58,8 @@ const char *clt_backend_refusal(const clt_backend_row *row, const clt_tensor *no
     if (row->on_demand && clt_compiles_nothing(device)) return "compiles kernels of its own, and CLTRAIN_COMPILER=never";
     if (!clt_backend_allowed(row, device)) return "masked by CLTRAIN_BACKENDS";
     if (!row->any_layout && !all_contiguous(node)) return "the layout of a tensor";
-    if (!row->epilogue && node->epilogue) return "no epilogues";
+    if (node->epilogue && !row->epilogue) return "no epilogues";
+    if (node->epilogue && !row->any_epilogue && !all_f32(node)) return "no epilogues in 16 bits";
     if (!has_types(row, node)) return "does not serve a storage type of this problem";
     if (!row->large && clt_node_is_large(node)) return "a tensor of this problem has 2^31 elements or more, and its kernels count to less";
     if (!supports(row, node, device)) return "does not support this problem here";

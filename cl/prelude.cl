@@ -27,8 +27,8 @@
  *     clt_store_vector_f16(8, p, i, x)
  *     clt_round_f16(x)                 what a load gives after a store
  *
- * A kernel that serves all storage types uses the accessors without a token, of the type CLT_STORAGE. What counts elements of tensors is a
- * CLT_INDEX, and a CLT_INDEX_VECTOR(4). The host defines another type than f32, and long for tensors of 2^31 elements and more, in front of
+ * A kernel that serves all storage types uses the accessors without a token, of the type CLT_STORAGE; where its result may be of another type than its
+ * operands, those of CLT_RESULT for that. What counts elements of tensors is a CLT_INDEX, and a CLT_INDEX_VECTOR(4). The host defines another type than f32, and long for tensors of 2^31 elements and more, in front of
  * a program of its own (clt_launch_begin_typed). Halves are read and written by built-in functions, which need no cl_khr_fp16.
  *
  * Where all that a kernel does with floats it does with each element alone, they are CLT_FLOATS: a float, or four of them in the rows for GPU-class devices,
@@ -36,6 +36,9 @@
  */
 #ifndef CLT_STORAGE
 #define CLT_STORAGE f32
+#endif
+#ifndef CLT_RESULT
+#define CLT_RESULT CLT_STORAGE
 #endif
 #ifndef CLT_INDEX
 #define CLT_INDEX int
@@ -52,6 +55,10 @@
 #define CLT_STORE(p, i, x) CLT_JOIN(clt_store_, CLT_STORAGE)(p, i, x)
 #define CLT_LOAD_VECTOR(n, p, i) CLT_JOIN(clt_load_vector_, CLT_STORAGE)(n, p, i)
 #define CLT_STORE_VECTOR(n, p, i, x) CLT_JOIN(clt_store_vector_, CLT_STORAGE)(n, p, i, x)
+
+#define CLT_RESULT_REAL CLT_JOIN(clt_, CLT_RESULT)
+#define CLT_STORE_RESULT(p, i, x) CLT_JOIN(clt_store_, CLT_RESULT)(p, i, x)
+#define CLT_STORE_RESULT_VECTOR(n, p, i, x) CLT_JOIN(clt_store_vector_, CLT_RESULT)(n, p, i, x)
 
 #define clt_f32 float
 #define clt_load_f32(p, i) (p)[i]

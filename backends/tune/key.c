@@ -88,8 +88,10 @@ static bool describe(const clt_tensor *node, const char *name, char key[CLT_TUNE
         if (is_word(a)) add_attribute(&text, node, a);
     for (int i = 0; i < clt_own_inputs(node); i++) add_input(&text, node, i);
     add(&text, " ->");
+    clt_tensor result = *node;
+    if (node->epilogue) result.dtype = node->inputs[0]->dtype; /* its own, which the epilogue begins with */
     if (node->unread) add(&text, " -");
-    else add_shape(&text, node, false);
+    else add_shape(&text, &result, false);
     for (int k = 0; k < node->op->more_outputs; k++) add_shape(&text, node->outputs[k], false);
     return text.length < CLT_TUNE_KEY;
 }

@@ -319,6 +319,32 @@ static void products_finish_their_results(void **state) {
     clt_device_override(device, &(clt_settings){.device_class = ""});
 }
 
+/* Of products in 16 bits, whose epilogues read and give any type: bit by bit as in launches of their own. */
+static void products_of_halves_finish_their_results(void **state) {
+    static const clt_dtype types[] = {CLT_F16, CLT_BF16};
+    static const int64_t rows[] = {1, 3, 37, 300};
+    const clt_matmul_options turned = {.transpose_b = true}, both = {.transpose_a = true, .transpose_b = true};
+    (void)state;
+    enum { N = 4, R = sizeof rows / sizeof *rows };
+    for (int i = 0; i < 2 * R; i++) {
+        clt_dtype type = types[i / R];
+        int64_t m = rows[i % R];
+        clt_graph *g = new_graph();
+        clt_tensor *a = clt_cast(clt_input(g, "a", CLT_F32, CLT_SHAPE(m, 129)), type), *b = clt_cast(clt_input(g, "b", CLT_F32, CLT_SHAPE(129, 67)), type);
+        clt_tensor *c = clt_cast(clt_input(g, "c", CLT_F32, CLT_SHAPE(67, 129)), type), *bias = clt_cast(clt_input(g, "bias", CLT_F32, CLT_SHAPE(67)), type);
+        clt_tensor *like = clt_input(g, "like", CLT_F32, CLT_SHAPE(m, 67)), *half = clt_cast(clt_fill(g, CLT_SHAPE(67, m), 0.5f), type);
+        clt_tensor *targets[N] = {clt_matmul(a, b), clt_gelu(clt_add(clt_matmul_with(a, c, turned), bias)), clt_add(clt_cast(clt_matmul(a, b), CLT_F32), like),
+                                  clt_relu(clt_mul(clt_matmul_with(b, a, both), half))};
+        for (int k = 0; k < N; k++) targets[k] = clt_cast(targets[k], CLT_F32);
+        outcome plain = run(g, targets, N, "none", NULL), fused = run(g, targets, N, "fuse", NULL);
+        assert_memory_equal(fused.values, plain.values, plain.n * sizeof *plain.values);
+        assert_true(fused.facts.launches < plain.facts.launches);
+        free(plain.values);
+        free(fused.values);
+        clt_graph_destroy(g);
+    }
+}
+
 static void convolutions_finish_their_results(void **state) {
     (void)state;
     static const struct { int64_t images, channels, height, width; int results, stride, groups; size_t launches; } cases[] = {
@@ -507,6 +533,7 @@ int main(void) {
         cmocka_unit_test(random_graphs),
         cmocka_unit_test(reductions_compute_what_they_reduce),
         cmocka_unit_test(products_finish_their_results),
+        cmocka_unit_test(products_of_halves_finish_their_results),
         cmocka_unit_test(convolutions_finish_their_results),
         cmocka_unit_test(the_same_is_computed_once),
         cmocka_unit_test(constants_are_computed_once),

@@ -34,7 +34,8 @@ static void add_whole(clt_text *text, const char *more) {
 static void begin(clt_lowering *l, const clt_cpu_variant *v, const char *epilogue, const char *path, const char *kernel, int64_t count) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     int rows = v->rows ? v->rows : tile.rows;
-    bool isolated = epilogue || rows != tile.rows || v->storage != CLT_F32;
+    clt_dtype result = v->last ? l->node->dtype : v->storage;
+    bool isolated = epilogue || rows != tile.rows || v->storage != CLT_F32 || result != v->storage;
     const char *shared = clt_kernel_source_find(l->device, "native/cpu/tile.cl"), *own = clt_kernel_source_find(l->device, path);
     clt_text text = {0};
     if (!shared || !own) {
@@ -42,6 +43,7 @@ static void begin(clt_lowering *l, const clt_cpu_variant *v, const char *epilogu
         return;
     }
     if (v->storage != CLT_F32) clt_text_add(&text, "#define CLT_STORAGE %s\n", clt_dtype_name(v->storage));
+    if (result != v->storage) clt_text_add(&text, "#define CLT_RESULT %s\n", clt_dtype_name(result));
     /* Programs of many modules have the prelude anyway. */
     if (isolated) add_whole(&text, clt_kernel_source_find(l->device, CLT_PRELUDE));
     if (epilogue) add_whole(&text, epilogue);

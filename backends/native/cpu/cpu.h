@@ -19,7 +19,7 @@ clt_cpu_tile clt_cpu_tile_of(const clt_device *device);
 /* A variant of a text. */
 typedef struct clt_cpu_variant {
     const char *defines; /* lines in front of the text itself, or NULL; its names must differ by them */
-    clt_dtype storage;   /* CLT_STORAGE of cl/prelude.cl */
+    clt_dtype storage;   /* CLT_STORAGE of cl/prelude.cl; CLT_RESULT of the last is the node's own */
     int rows;            /* of the register tile; 0: the device's */
     bool last;           /* it stores the results of the node that is lowered, with its epilogue, whose arguments clt_launch_epilogue appends when the
                           * kernel's own have been given */

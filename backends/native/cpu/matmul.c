@@ -305,7 +305,7 @@ static void lower(clt_lowering *l, const clt_tensor *node) {
 }
 
 const clt_backend_row clt_cpu_matmul_rows[] = {
-    {CLT_NATIVE(matmul), .types = CLT_ANY_FLOAT, .epilogue = true, .supports = supports, .lower = lower, .tunables = tunables, .defaults = defaults,
+    {CLT_NATIVE(matmul), .types = CLT_ANY_FLOAT, .epilogue = true, .any_epilogue = true, .supports = supports, .lower = lower, .tunables = tunables, .defaults = defaults,
      .valid = valid},
     {0},
 };

@@ -44,7 +44,7 @@ static void lower(clt_lowering *l, const clt_tensor *node) {
     char defines[160], kernel[64];
     snprintf(defines, sizeof defines, "#undef CPU_FEW_ROWS\n#define CPU_FEW_ROWS %d\n#undef CPU_FEW_VECTORS\n#define CPU_FEW_VECTORS %d\n", (int)p.m, (int)vectors);
     snprintf(kernel, sizeof kernel, "cpu_matmul_few%s_%dx%d", p.turned ? "_turned" : "", (int)p.m, (int)vectors);
-    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = defines, .storage = node->dtype, .last = true}, "native/cpu/matmul_few.cl", kernel,
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = defines, .storage = node->inputs[0]->dtype, .last = true}, "native/cpu/matmul_few.cl", kernel,
                      clt_cpu_divide_up(p.n, (p.turned ? run : vectors) * width));
     for (int i = 0; i < 2; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_tensor(l, node);
@@ -54,4 +54,5 @@ static void lower(clt_lowering *l, const clt_tensor *node) {
     clt_launch_epilogue(l, node);
 }
 
-const clt_backend_row clt_cpu_matmul_few_rows[] = {{CLT_NATIVE(matmul), .types = CLT_ANY_FLOAT, .epilogue = true, .supports = supports, .lower = lower}, {0}};
+const clt_backend_row clt_cpu_matmul_few_rows[] = {
+    {CLT_NATIVE(matmul), .types = CLT_ANY_FLOAT, .epilogue = true, .any_epilogue = true, .supports = supports, .lower = lower}, {0}};

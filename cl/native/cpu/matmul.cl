@@ -14,8 +14,8 @@
  * CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS, CPU_MATMUL_DEPTH and CPU_MATMUL_KIND are defined in front of this text, anew for
  * each variant of it, and are parts of its names. A kind tells how the operands lie, by two more: `packed`, a as
  * cpu_matmul_pack leaves it; `panels`, that and b as cpu_matmul_panels leaves it (CPU_MATMUL_PANELS is 1); `direct`, both
- * as they are (CPU_MATMUL_DIRECT is 1). What lies as it is, and c, is stored as CLT_STORAGE, what was packed and parts of a
- * sum as f32.
+ * as they are (CPU_MATMUL_DIRECT is 1). What lies as it is is stored as CLT_STORAGE, c as CLT_RESULT, what was packed and
+ * parts of a sum as f32.
  */
 #ifndef CPU_MATMUL_SHARED
 #define CPU_MATMUL_SHARED
@@ -150,7 +150,7 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
 #endif
 
 /* A tile's sums, `rows` of them, to where c's or the split's part for it begins. */
-__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global CLT_REAL *c, int at,
+__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global CLT_RESULT_REAL *c, int at,
                                                                         int stride, int column, int rows, int there,
                                                                         bool partial CLT_EPILOGUE_PARAMETERS) {
     for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS)
@@ -171,7 +171,7 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const fl
  */
 CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CPU_MATMUL_REAL(LEFT) *a,
                                                global const CPU_MATMUL_REAL(RIGHT) *b,
-                                               global CLT_REAL *c, int4 size, int2 a_step, int4 b_step,
+                                               global CLT_RESULT_REAL *c, int4 size, int2 a_step, int4 b_step,
                                                int8 batch_size, int8 a_batch, int8 b_batch,
                                                int4 plan CLT_EPILOGUE_PARAMETERS) {
     int rows = size.s0, columns = size.s1, depth = size.s2;
@@ -224,7 +224,7 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const CPU_MATMUL
     }
 }
 kernel void CPU_MATMUL_NAME(cpu_matmul)(global const CPU_MATMUL_REAL(LEFT) *a, global const CPU_MATMUL_REAL(RIGHT) *b,
-                                        global CLT_REAL *c, int4 size, int2 a_step, int4 b_step, int8 batch_size,
+                                        global CLT_RESULT_REAL *c, int4 size, int2 a_step, int4 b_step, int8 batch_size,
                                         int8 a_batch, int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
     CPU_MATMUL_NAME(cpu_matmul_item)(get_global_id(0), a, b, c, size, a_step, b_step, batch_size, a_batch,
                                      b_batch, plan CLT_EPILOGUE_ARGUMENTS);

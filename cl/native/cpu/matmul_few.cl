@@ -1,6 +1,6 @@
 /*
  * Matrix products of few rows, c = a b: a token of a text, a sample or two. Bound: b, which is read once, as it lies, stored as
- * CLT_STORAGE as a and c are.
+ * CLT_STORAGE as a is; c as CLT_RESULT.
  *
  * CPU_FEW_ROWS, all rows of a, and CPU_FEW_VECTORS are defined in front of this text and stand in the kernels' names.
  */
@@ -46,7 +46,7 @@
     }
 
 /* b [k, n]. A work-item takes CPU_FEW_VECTORS of columns. */
-CLT_ITEM void CPU_FEW_NAME(cpu_matmul_few_item)(int item, global const CLT_REAL *a, global const CLT_REAL *b, global CLT_REAL *c, int n,
+CLT_ITEM void CPU_FEW_NAME(cpu_matmul_few_item)(int item, global const CLT_REAL *a, global const CLT_REAL *b, global CLT_RESULT_REAL *c, int n,
                                                 int k CLT_EPILOGUE_PARAMETERS) {
     int column = item * CPU_FEW_VECTORS * CPU_WIDTH;
     if (column + CPU_FEW_VECTORS * CPU_WIDTH <= n) {
@@ -63,7 +63,7 @@ CLT_ITEM void CPU_FEW_NAME(cpu_matmul_few_item)(int item, global const CLT_REAL 
         cpu_finish(c, i * n + column, column, cpu_load(0, sums), n - column CLT_EPILOGUE_ARGUMENTS);
     }
 }
-kernel void CPU_FEW_NAME(cpu_matmul_few)(global const CLT_REAL *a, global const CLT_REAL *b, global CLT_REAL *c, int n, int k CLT_EPILOGUE_PARAMETERS) {
+kernel void CPU_FEW_NAME(cpu_matmul_few)(global const CLT_REAL *a, global const CLT_REAL *b, global CLT_RESULT_REAL *c, int n, int k CLT_EPILOGUE_PARAMETERS) {
     CPU_FEW_NAME(cpu_matmul_few_item)(get_global_id(0), a, b, c, n, k CLT_EPILOGUE_ARGUMENTS);
 }
 
@@ -100,7 +100,7 @@ static void CPU_FEW_NAME(cpu_few_dots)(global const CLT_REAL *a, global const CL
 }
 
 /* b [n, k], as weights of linear layers lie. A work-item takes `run` vectors of columns. */
-CLT_ITEM void CPU_FEW_NAME(cpu_matmul_few_turned_item)(int item, global const CLT_REAL *a, global const CLT_REAL *b, global CLT_REAL *c, int n, int k,
+CLT_ITEM void CPU_FEW_NAME(cpu_matmul_few_turned_item)(int item, global const CLT_REAL *a, global const CLT_REAL *b, global CLT_RESULT_REAL *c, int n, int k,
                                                        int run CLT_EPILOGUE_PARAMETERS) {
     int end = min(n, (item + 1) * run * CPU_WIDTH);
     for (int column = item * run * CPU_WIDTH; column < end; column += CPU_WIDTH) {
@@ -110,7 +110,7 @@ CLT_ITEM void CPU_FEW_NAME(cpu_matmul_few_turned_item)(int item, global const CL
             cpu_finish(c, i * n + column, column, cpu_load(i, results), n - column CLT_EPILOGUE_ARGUMENTS);
     }
 }
-kernel void CPU_FEW_NAME(cpu_matmul_few_turned)(global const CLT_REAL *a, global const CLT_REAL *b, global CLT_REAL *c, int n, int k,
+kernel void CPU_FEW_NAME(cpu_matmul_few_turned)(global const CLT_REAL *a, global const CLT_REAL *b, global CLT_RESULT_REAL *c, int n, int k,
                                                 int run CLT_EPILOGUE_PARAMETERS) {
     CPU_FEW_NAME(cpu_matmul_few_turned_item)(get_global_id(0), a, b, c, n, k, run CLT_EPILOGUE_ARGUMENTS);
 }

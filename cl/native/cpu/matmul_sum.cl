@@ -7,7 +7,7 @@
  * c[i] = sum over the splits of partial[split, i], in their order. size: rows and columns of c, splits,
  * columns of partial. A work-item, CPU_MATMUL_SUM_RUN vectors.
  */
-CLT_ITEM void cpu_matmul_sum_item(int item, global const float *partial, global CLT_REAL *c,
+CLT_ITEM void cpu_matmul_sum_item(int item, global const float *partial, global CLT_RESULT_REAL *c,
                                   int4 size CLT_EPILOGUE_PARAMETERS) {
     int vectors = (size.s1 + CPU_WIDTH - 1) / CPU_WIDTH, count = size.s0 * vectors;
     int start = item * CPU_MATMUL_SUM_RUN, end = min(start + CPU_MATMUL_SUM_RUN, count);
@@ -20,6 +20,6 @@ CLT_ITEM void cpu_matmul_sum_item(int item, global const float *partial, global 
         cpu_finish(c, row * size.s1 + column, column, sum, size.s1 - column CLT_EPILOGUE_ARGUMENTS);
     }
 }
-kernel void cpu_matmul_sum(global const float *partial, global CLT_REAL *c, int4 size CLT_EPILOGUE_PARAMETERS) {
+kernel void cpu_matmul_sum(global const float *partial, global CLT_RESULT_REAL *c, int4 size CLT_EPILOGUE_PARAMETERS) {
     cpu_matmul_sum_item(get_global_id(0), partial, c, size CLT_EPILOGUE_ARGUMENTS);
 }

@@ -72,15 +72,15 @@ static cpu_vector cpu_epilogue(cpu_vector value, int at, int ch, int there CLT_E
 
 /* Results of a matrix product leave here: c[at], c[at + 1] .. of columns `column` ..; `there` of them exist, at least
  * one. */
-static void cpu_finish(global CLT_REAL *c, int at, int column, cpu_vector value, int there CLT_EPILOGUE_PARAMETERS) {
+static void cpu_finish(global CLT_RESULT_REAL *c, int at, int column, cpu_vector value, int there CLT_EPILOGUE_PARAMETERS) {
     value = cpu_epilogue(value, at, column, there CLT_EPILOGUE_ARGUMENTS);
     if (there >= CPU_WIDTH) {
-        CLT_STORE_VECTOR(CPU_WIDTH, c, at, value);
+        CLT_STORE_RESULT_VECTOR(CPU_WIDTH, c, at, value);
         return;
     }
     float values[CPU_WIDTH];
     cpu_store(value, 0, values);
-    for (int j = 0; j < there; j++) CLT_STORE(c, at + j, values[j]);
+    for (int j = 0; j < there; j++) CLT_STORE_RESULT(c, at + j, values[j]);
 }
 
 /* Steps of a sum whose vectors are packed at a time, so that they stay in the first cache: 16 KiB. */

@@ -241,6 +241,7 @@ static clt_status take_over(clt_pass *pass, clt_tensor *node, clt_tensor *contra
         return status;
     }
     node->epilogue = epilogue;
+    node->dtype = epilogue->dtype;
     node->boundary |= contraction->boundary;
     bury(pass, contraction);
     return CLT_OK;
@@ -254,7 +255,7 @@ static clt_status append(clt_pass *pass, clt_tensor *node) {
         if (!pass->live[input->index] || !takes_epilogue(input) || !only_user(pass, input, node)) continue;
         const clt_backend_row *row = clt_backend_choose(input, pass->device).row;
         if (!row || !row->epilogue || !may_move(pass, input, node) || !chain_after(&own, input, &after)) continue;
-        if (!clt_epilogue_possible(input, &after.fused, after.inputs + 1)) continue;
+        if (!clt_epilogue_possible(input, &after.fused, after.inputs + 1, row->any_epilogue)) continue;
         return take_over(pass, node, input, &after);
     }
     return CLT_OK;
