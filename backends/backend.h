@@ -186,12 +186,12 @@ typedef struct clt_choice {
     X(reference_one_hot)                                                                       \
     X(workgroup_softmax) X(workgroup_layer_norm) X(workgroup_batch_norm)                       \
     X(cpu_pointwise) X(cpu_fused_reduce) X(cpu_copy) X(cpu_embedding) X(cpu_columns)           \
-    X(cpu_along) X(cpu_pool2d) X(cpu_optimizer)                                                \
+    X(cpu_along) X(cpu_pool2d)                                                                 \
     X(cpu_matmul) X(cpu_matmul_few) X(cpu_conv2d)                                              \
     X(cpu_conv2d_last) X(cpu_winograd) X(cpu_winograd_weight) X(gpu)                           \
-    X(gpu_pointwise) X(gpu_embedding) X(gpu_columns) X(gpu_copy) X(gpu_along) X(gpu_optimizer) \
+    X(gpu_pointwise) X(gpu_embedding) X(gpu_columns) X(gpu_copy) X(gpu_along)                  \
     X(gpu_batch_norm) X(gpu_pool2d) X(gpu_reduce) X(cpu_attention) X(gpu_attention) X(matrix)  \
-    X(clblast) X(clfft)
+    X(native_optimizer) X(clblast) X(clfft)
 
 #define CLT_DECLARE_TABLE(name) extern const clt_backend_row clt_##name##_rows[];
 CLT_BACKEND_TABLES(CLT_DECLARE_TABLE)

@@ -23,6 +23,13 @@ void clt_buckets_free(clt_bucket *buckets, int n) {
     clt_free(buckets);
 }
 
+bool clt_bucket_find(const clt_trainer *t, const clt_variable *variable, int *bucket, int *place) {
+    for (*bucket = 0; *bucket < t->n_buckets; ++*bucket)
+        for (*place = 0; *place < t->buckets[*bucket].n; ++*place)
+            if (t->buckets[*bucket].variables[*place] == variable) return true;
+    return false;
+}
+
 /* In elements. A buffer has a largest size, and kernels count elements with 32 bits. */
 static int64_t limit_of(const clt_trainer *t, int bucket) {
     size_t bytes = t->options.bucket_bytes;

@@ -99,19 +99,13 @@ static clt_status share_state(clt_trainer *t, const char *what, int g, int root)
     return share_memory(t->options.comm, memory, bytes, root);
 }
 
-static bool is_in_bucket(const clt_trainer *t, const clt_variable *variable) {
-    for (int g = 0; g < t->n_buckets; g++)
-        for (int i = 0; i < t->buckets[g].n; i++)
-            if (t->buckets[g].variables[i] == variable) return true;
-    return false;
-}
-
 /* Buffers, and parameters that the loss does not reach. */
 static clt_status share_others(clt_trainer *t, int root) {
     for (size_t i = 0; i < t->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         clt_memory *memory;
-        if (!clt_variable_is_kept(v) || is_in_bucket(t, v)) continue;
+        int bucket, place;
+        if (!clt_variable_is_kept(v) || clt_bucket_find(t, v, &bucket, &place)) continue;
         CLT_TRY(clt_state_store_variable(t->store, v, &memory));
         CLT_TRY(share_memory(t->options.comm, memory, clt_variable_bytes(v), root));
     }

@@ -753,13 +753,8 @@ clt_status clt_trainer_set(clt_trainer *t, const char *name, const float *values
 /* The bucket of the parameter, and where it lies in it. */
 static clt_status find_in_buckets(const clt_trainer *t, const char *name, int *bucket, int *place) {
     char shown[CLT_SHOWN_TEXT];
-    for (int g = 0; g < t->n_buckets; g++)
-        for (int i = 0; i < t->buckets[g].n; i++)
-            if (!strcmp(t->buckets[g].variables[i]->name, name)) {
-                *bucket = g;
-                *place = i;
-                return CLT_OK;
-            }
+    const clt_variable *variable = clt_graph_find_variable(t->graph, name);
+    if (variable && clt_bucket_find(t, variable, bucket, place)) return CLT_OK;
     return clt_fail(CLT_E_NOT_FOUND, "no parameter that is trained, and on which the loss depends, is named \"%s\"", clt_show(name, shown));
 }
 

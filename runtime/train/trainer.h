@@ -152,6 +152,8 @@ bool clt_trainer_keeps_parameters_in_host(const clt_trainer *trainer);
  * it is decided with the first plan. */
 clt_status clt_trainer_make_buckets(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
 void clt_buckets_free(clt_bucket *buckets, int n);
+/* In which bucket the variable is, and which of its variables; false: in none. */
+bool clt_bucket_find(const clt_trainer *trainer, const clt_variable *variable, int *bucket, int *place);
 
 /* weights16.c: whether there is a copy of the trained parameters in 16 bits, and that of a bucket. */
 bool clt_weights16_are_kept(const clt_trainer *trainer);

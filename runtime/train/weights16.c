@@ -28,24 +28,14 @@ static bool is_cast_parameter(const clt_tensor *node, clt_dtype dtype) {
     return clt_node_casts(node) && node->dtype == dtype && node->inputs[0]->kind == CLT_NODE_VARIABLE;
 }
 
-static bool find_place(const clt_trainer *t, const clt_variable *variable, int *bucket, int64_t *offset) {
-    for (*bucket = 0; *bucket < t->n_buckets; ++*bucket)
-        for (int i = 0; i < t->buckets[*bucket].n; i++) {
-            *offset = t->buckets[*bucket].offsets[i];
-            if (t->buckets[*bucket].variables[i] == variable) return true;
-        }
-    return false;
-}
-
 /* The node stays where it is, and becomes a view. */
 static clt_status read_copy(const clt_trainer *t, clt_step *step, clt_tensor *node, clt_tensor **copies) {
-    int bucket;
-    int64_t offset;
-    if (!is_cast_parameter(node, clt_trainer_low(t)) || !find_place(t, node->inputs[0]->variable, &bucket, &offset)) return CLT_OK;
+    int bucket, place;
+    if (!is_cast_parameter(node, clt_trainer_low(t)) || !clt_bucket_find(t, node->inputs[0]->variable, &bucket, &place)) return CLT_OK;
     if (!copies[bucket]) copies[bucket] = clt_weights16(t, step->graph, bucket);
     CLT_TRY(clt_graph_status(step->graph));
     step->reads_weights16 = true;
-    return clt_become_flat_part(node, copies[bucket], offset);
+    return clt_become_flat_part(node, copies[bucket], t->buckets[bucket].offsets[place]);
 }
 
 /* The states were made behind the nodes that read them now. */
