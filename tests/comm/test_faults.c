@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "comm/algorithms/algorithms.h"
+#include "comm/plugins/plugins.h"
 #include "runtime/base/base.h"
 #include "runtime/base/thread.h"
 #include "tests/comm/jobs.h"
@@ -159,6 +160,48 @@ static void message_sizes(clt_comm *comm, void *argument) {
 static void test_messages_that_differ(void **state) {
     (void)state;
     run(2, message_sizes, NULL, &open_job, -1);
+}
+
+/* ---- words that come when a group has closed ---- */
+
+static void await(const clt_mover *mover, clt_request *request) {
+    double until = clt_seconds() + WATCHDOG_SECONDS;
+    bool done = false;
+    while (!done && clt_seconds() < until) CHECK(!mover->test(request, &done));
+    CHECK(done);
+}
+
+/* A word from rank 1 to rank 0, or back. Returns what arrived, or was sent. */
+static int say(const clt_mover *mover, void *group, bool sends, int peer, int word) {
+    clt_request request;
+    CHECK(!mover->message(group, sends, CLT_LANE_NEWS, &word, sizeof word, peer, 0, &request));
+    await(mover, &request);
+    return word;
+}
+
+static void test_late_words(void **state) {
+    enum { FIRST, BESIDE, SECOND, GROUPS };
+    const clt_mover *mover;
+    void *groups[GROUPS];
+    int rank, size;
+    (void)state;
+    if (!getenv("CLTRAIN_TEST_MPI")) skip();
+    CHECK(clt_plugin_mover(&mover, "mpi") == CLT_OK);
+    for (int i = FIRST; i < SECOND; i++) CHECK(!mover->open(&groups[i], &(clt_mover_options){.most_ranks = 4}, &rank, &size));
+    if (rank == 1) {
+        say(mover, groups[BESIDE], false, 0, 0); /* rank 0 has closed */
+        say(mover, groups[FIRST], true, 0, 1);
+    }
+    mover->close(groups[FIRST], true);
+    if (rank == 0) {
+        say(mover, groups[BESIDE], true, 1, 0);
+        say(mover, groups[BESIDE], false, 1, 0);
+    } else if (rank == 1) say(mover, groups[BESIDE], true, 0, 0);
+    CHECK(!mover->open(&groups[SECOND], &(clt_mover_options){.most_ranks = 4}, &rank, &size));
+    if (rank == 1) say(mover, groups[SECOND], true, 0, 2);
+    if (rank == 0) CHECK(say(mover, groups[SECOND], false, 1, 0) == 2);
+    mover->close(groups[SECOND], true);
+    mover->close(groups[BESIDE], true);
 }
 
 /* ---- late ---- */
@@ -431,6 +474,7 @@ int main(void) {
         cmocka_unit_test(test_calls_of_gloo_that_differ),
         cmocka_unit_test(test_what_differs_is_told),
         cmocka_unit_test(test_messages_that_differ),
+        cmocka_unit_test(test_late_words),
         cmocka_unit_test(test_timeouts),
         cmocka_unit_test(test_message_timeout),
         cmocka_unit_test(test_abort),
