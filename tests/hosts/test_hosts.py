@@ -150,7 +150,7 @@ def case_launcher(hosts):
                      RANK, "--seconds", "0.5"]
             runs.append(subprocess.Popen(hosts.command(i, *words), env={**os.environ, **environment}, text=True,
                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
-        texts = [one.communicate(timeout=90)[0] for one in runs]
+        texts = [one.communicate(timeout=600)[0] for one in runs]
         for one, text in zip(runs, texts):
             check(one.returncode == 0 and text.count("done") == 2, f"cltrain-run gave {one.returncode}: {text}")
         check("joined" in texts[0] and " 3 4" in texts[1], texts)
@@ -211,7 +211,7 @@ def case_launcher_continues(hosts):
                 check(line, f"cltrain-run ended: {text}")
                 text += line
             os.kill(find_rank(victim), signal.SIGKILL)
-            text += launched.communicate(timeout=90)[0]
+            text += launched.communicate(timeout=600)[0]
             check(launched.returncode == 0, f"cltrain-run gave {launched.returncode}: {text}")
             check(text.count("shrunk") == 2 and text.count("done") == 2, text)
             check(f"rank {victim} ended with status 137" in text, text)
@@ -290,7 +290,7 @@ def case_open_mpi(hosts):
         return
     words = ["mpirun", "-n", "2", "--allow-run-as-root", "--oversubscribe", RANK, "--seconds", "0.5"]
     environment = {**os.environ, "CLTRAIN_COMM_TOKEN": TOKEN}
-    result = subprocess.run(hosts.command(0, *words), env=environment, capture_output=True, text=True, timeout=90, check=False)
+    result = subprocess.run(hosts.command(0, *words), env=environment, capture_output=True, text=True, timeout=600, check=False)
     check(result.returncode == 0 and result.stdout.count("done") == 2, f"mpirun: {result}")
 
 
@@ -403,7 +403,7 @@ def case_strangers(hosts):
         strangers = [subprocess.Popen(hosts.command(3, sys.executable, "-c", STRANGER, hosts.address(i),
                                                     ",".join(map(str, listening_ports(hosts, i))), "3"),
                                       stdout=subprocess.PIPE, text=True) for i in (0, 1)]
-        tries = [int(one.communicate(timeout=60)[0]) for one in strangers]
+        tries = [int(one.communicate(timeout=600)[0]) for one in strangers]
         check(min(tries) > 30, f"only {tries} tries")
         job.all_end_well()
         log = "\n".join(line for rank in job.ranks for line in rank.errors)
@@ -413,7 +413,7 @@ def case_strangers(hosts):
     try:
         with Job(hosts, 3, seconds=1.5) as job:
             job.all_end_well()
-        check(int(stranger.communicate(timeout=60)[0]) > 5, "the stranger was not at the store")
+        check(int(stranger.communicate(timeout=600)[0]) > 5, "the stranger was not at the store")
     finally:
         stranger.kill()
         stranger.wait()

@@ -52,11 +52,11 @@ class Job:
 
 
 def same_loss(hosts, train, launcher, devices):
-    out, err = begin([train, *MODEL, "--epochs", "3", "--batch", "32", "--json", "-q"]).communicate(timeout=120)
+    out, err = begin([train, *MODEL, "--epochs", "3", "--batch", "32", "--json", "-q"]).communicate(timeout=600)
     check(out, err)
     wanted = report(out)
     with Job(hosts, train, launcher, devices, ["--epochs", "3", "--batch", "16", "--json"]) as job:
-        ends = job.end(120)
+        ends = job.end(600)
     check([code for code, *_ in ends] == [0, 0], ends)
     got = report(ends[0][1])
     check(got["ranks"] == 2 and got["steps"] == wanted["steps"] and got["bytes_sent"] > 0, got)
@@ -76,7 +76,7 @@ def cut(hosts, train, launcher, devices):
             said += line
         hosts.cut(1)
         since = time.monotonic()
-        ends = job.end(200)
+        ends = job.end(600)
         hosts.mend(1)
     took = time.monotonic() - since
     check(all(code not in (0, None) for code, *_ in ends), ends)
@@ -87,7 +87,7 @@ def cut(hosts, train, launcher, devices):
 
 def main():
     train, launcher = map(os.path.abspath, sys.argv[1:3])
-    listed = begin([train, "--list-devices"]).communicate(timeout=60)[0]
+    listed = begin([train, "--list-devices"]).communicate(timeout=600)[0]
     if "llvmpipe" in listed:
         devices = ("pthread", "llvmpipe") if "pthread" in listed else ("llvmpipe", "llvmpipe")
     elif "pthread" in listed:

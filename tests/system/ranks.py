@@ -313,7 +313,7 @@ def store_dies():
     try:
         wait_for("epoch 1/", first)
         first.kill()
-        text = second.communicate(timeout=60)[1]
+        text = second.communicate(timeout=600)[1]
         check(second.returncode == 1 and "was served by the job's rank 0" in text, f"exit {second.returncode}:\n{text}")
     finally:
         first.kill()
