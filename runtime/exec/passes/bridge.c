@@ -63,29 +63,24 @@ static clt_status widen(clt_pass *pass, const clt_tensor *before, clt_tensor *co
     return CLT_OK;
 }
 
-/* The further results become those of `maker`. */
-static void hand_over(clt_tensor *node, clt_tensor *maker) {
+/* The further results become those of `maker`; those of 16 bits are its own, rounded. */
+static clt_status hand_over(clt_pass *pass, clt_tensor *node, clt_tensor *maker) {
     for (int k = 0; k < node->op->more_outputs; k++) {
-        clt_tensor *result = node->outputs[k], *own = maker->outputs[k]; /* which nobody reads */
+        clt_tensor *result = node->outputs[k], *own = maker->outputs[k];
+        if (!result || !own) continue;
+        node->outputs[k] = NULL;
+        if (is_half(result)) {
+            clt_tensor *rounded = clt_cast(own, result->dtype);
+            CLT_TRY(clt_pass_place(pass, own, node));
+            CLT_TRY(clt_pass_place(pass, rounded, node)); /* which nobody reads, like what is given away below */
+            own->layout = result->layout;
+            CLT_TRY(clt_node_become(result, rounded->op, rounded->attributes, &own, 1));
+            result->kind = CLT_NODE_OP;
+            continue;
+        }
         maker->outputs[k] = result;
         result->inputs[0] = maker;
         own->inputs[0] = node;
-        node->outputs[k] = NULL;
-    }
-}
-
-/* Who reads further results of 16 bits reads them rounded. */
-static clt_status round_outputs(clt_pass *pass, const clt_tensor *maker) {
-    for (int k = 0; k < maker->op->more_outputs; k++) {
-        clt_tensor *result = maker->outputs[k];
-        clt_dtype dtype = result->dtype;
-        if (!is_half(result)) continue;
-        result->dtype = CLT_F32;
-        clt_tensor *rounded = clt_cast(result, dtype);
-        CLT_TRY(clt_pass_place(pass, rounded, maker));
-        pass->keys[rounded->index] = pass->keys[maker->index]; /* right behind it */
-        rounded->layout = result->layout;
-        clt_pass_replace(pass, result, rounded);
     }
     return CLT_OK;
 }
@@ -94,17 +89,19 @@ static clt_status round_outputs(clt_pass *pass, const clt_tensor *maker) {
 static clt_status bridge(clt_pass *pass, clt_tensor *node) {
     clt_tensor *widened[MOST_TENSORS];
     int n = node->n_inputs;
+    bool stays = !is_half(node) || node->unread; /* f32, whole numbers, or nobody reads it */
+    for (int k = 0; k < node->op->more_outputs; k++) stays &= !node->outputs[k] || !is_half(node->outputs[k]);
     CLT_TRY(widen(pass, node, node->inputs, n, widened));
-    if (!is_half(node) || node->unread) { /* the result stays as it is: f32, whole numbers, or nobody reads it */
+    if (stays) {
         for (int k = 0; k < n; k++) node->inputs[k] = widened[k];
         if (is_half(node)) node->dtype = CLT_F32;
-        return round_outputs(pass, node);
+        return CLT_OK;
     }
     clt_tensor *maker = clt_node(pass->graph, node->op, node->attributes, widened, n);
     CLT_TRY(clt_pass_place(pass, maker, node));
     maker->layout = node->layout;
-    hand_over(node, maker);
-    CLT_TRY(round_outputs(pass, maker));
+    maker->unread = node->unread;
+    CLT_TRY(hand_over(pass, node, maker));
     clt_tensor *rounded = clt_cast(maker, node->dtype);
     CLT_TRY(clt_graph_status(pass->graph));
     return clt_node_become(node, rounded->op, rounded->attributes, &maker, 1);
