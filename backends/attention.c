@@ -2,6 +2,17 @@
 
 #include "runtime/device/kernel_source.h"
 
+bool clt_attention_is_of_one_type(const clt_tensor *node) {
+    enum { DY = 5 };
+    bool all = true;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const clt_tensor *x = node->inputs[i];
+        bool stored = i < 3 || (i == DY && node->op != &clt_op_attention);
+        all &= stored ? x->dtype == node->dtype : x->dtype == CLT_F32 || !clt_dtype_is_float(x->dtype);
+    }
+    return all;
+}
+
 void clt_attention_add_text(clt_text *text, const clt_device *device, const char *path) {
     clt_text_add(text, "%s%s", clt_kernel_source_find(device, "reference/scores.cl"), clt_kernel_source_find(device, path));
 }

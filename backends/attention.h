@@ -6,6 +6,8 @@
 
 #include "backends/backend.h"
 
+/* Queries, keys, values and gradients are of one storage type; statistics, and a mask, of f32. */
+bool clt_attention_is_of_one_type(const clt_tensor *node);
 /* Adds reference/scores.cl and the kernels' own text. */
 void clt_attention_add_text(clt_text *text, const clt_device *device, const char *path);
 /* All arguments of a kernel that has them as reference/attention.cl. */

@@ -11,7 +11,7 @@ static void begin(clt_lowering *l, const char *kernel, int64_t d, int64_t count)
     char defines[64], name[64];
     snprintf(defines, sizeof defines, "#undef ATTENTION_D\n#define ATTENTION_D %d\n", (int)d);
     snprintf(name, sizeof name, "%s_%d", kernel, (int)d);
-    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = defines}, "native/cpu/attention.cl", name, count);
+    clt_cpu_begin_as(l, &(clt_cpu_variant){.defines = defines, .storage = l->node->inputs[0]->dtype}, "native/cpu/attention.cl", name, count);
 }
 
 static int64_t packed_rows(const clt_device *device, int64_t rows) {
@@ -95,7 +95,7 @@ static void lower_grad_key_value(clt_lowering *l, const clt_tensor *node) {
 static bool supports(const clt_candidate *c) {
     enum { MOST_TILES = 32768 };
     clt_attention_size z = clt_attention_sizes(c->node);
-    if (!clt_cpu_fits(c->device)) return false;
+    if (!clt_cpu_fits(c->device) || !clt_attention_is_of_one_type(c->node)) return false;
     int columns = clt_cpu_tile_of(c->device).columns;
     int64_t longest = packed_rows(c->device, CLT_MAX(z.t, z.s));
     return z.d % columns == 0 && z.d <= MOST_D && z.heads / z.key_heads * longest / columns <= MOST_TILES &&
@@ -109,9 +109,9 @@ static bool supports_few(const clt_candidate *c) {
 }
 
 const clt_backend_row clt_cpu_attention_rows[] = {
-    {CLT_NATIVE(attention), .supports = supports, .lower = lower_forward},
-    {CLT_NATIVE(attention), .supports = supports_few, .lower = lower_few},
-    {CLT_NATIVE(attention_grad_query), .supports = supports, .lower = lower_grad_query},
-    {CLT_NATIVE(attention_grad_key_value), .supports = supports, .lower = lower_grad_key_value},
+    {CLT_NATIVE(attention), .supports = supports, .lower = lower_forward, .types = CLT_ANY_FLOAT},
+    {CLT_NATIVE(attention), .supports = supports_few, .lower = lower_few, .types = CLT_ANY_FLOAT},
+    {CLT_NATIVE(attention_grad_query), .supports = supports, .lower = lower_grad_query, .types = CLT_ANY_FLOAT},
+    {CLT_NATIVE(attention_grad_key_value), .supports = supports, .lower = lower_grad_key_value, .types = CLT_ANY_FLOAT},
     {0},
 };

@@ -57,17 +57,6 @@ static bool valid(const clt_candidate *c, const int *parameters) {
     return tile >= least_tile(c) && (uint64_t)items_of(tile) <= info->max_work_group_size && floats * sizeof(float) <= info->local_memory_bytes;
 }
 
-/* Queries, keys, values and gradients of one storage type; statistics, and a mask, as they are in f32. */
-static bool has_types(const clt_tensor *node) {
-    bool all = true;
-    for (int i = 0; i < node->n_inputs; i++) {
-        const clt_tensor *x = node->inputs[i];
-        bool stored = i < 3 || (i == 5 && node->op != &clt_op_attention);
-        all &= stored ? x->dtype == node->dtype : x->dtype == CLT_F32 || !clt_dtype_is_float(x->dtype);
-    }
-    return all;
-}
-
 /* Rounds of a work-item's loops for a row of the other side: products, their loads, weights. */
 static bool supports_rounds(const clt_candidate *c, int64_t rows, int products) {
     enum { SHORT = 60000, MOST = 1 << 24 };
@@ -75,7 +64,7 @@ static bool supports_rounds(const clt_candidate *c, int64_t rows, int products) 
     int tile = least_tile(c);
     int64_t pieces = (z.d + tile - 1) / tile, rounds = rows * (3 * products * pieces + 4);
     double largest = (double)z.n * (double)z.heads * (double)CLT_MAX(z.t, z.s) * (double)z.d;
-    if (!clt_gpu_fits(c->device) || !has_types(c->node) || z.d > MOST_D || largest >= INT32_MAX / 64 || !valid(c, &tile)) return false;
+    if (!clt_gpu_fits(c->device) || !clt_attention_is_of_one_type(c->node) || z.d > MOST_D || largest >= INT32_MAX / 64 || !valid(c, &tile)) return false;
     return rounds <= SHORT || (rounds <= MOST && clt_device_has(c->device, CLT_CAP_LONG_LOOPS));
 }
 

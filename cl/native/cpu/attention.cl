@@ -17,21 +17,21 @@
 #define ATTENTION_ARGUMENTS size, strides, places, masked, site, scale, dropout
 
 /* panels[tile][c][k] = x[tile CPU_COLUMNS + k][c]; what is behind the last of a head's rows is not set, and counts for nothing. A work-item a tile. */
-CLT_ITEM void ATTENTION_NAME(cpu_attention_pack_item)(int item, global const float *x, global float *panels, int rows) {
+CLT_ITEM void ATTENTION_NAME(cpu_attention_pack_item)(int item, global const CLT_REAL *x, global float *panels, int rows) {
     int tiles = (rows + CPU_COLUMNS - 1) / CPU_COLUMNS, first = item % tiles * CPU_COLUMNS;
-    global const float *from = x + (item / tiles * rows + first) * ATTENTION_D;
+    global const CLT_REAL *from = x + (item / tiles * rows + first) * ATTENTION_D;
     global float *to = panels + item * CPU_COLUMNS * ATTENTION_D;
     cpu_interleave(from, ATTENTION_D, min(CPU_COLUMNS, rows - first), ATTENTION_D, to, CPU_COLUMNS);
 }
-kernel void ATTENTION_NAME(cpu_attention_pack)(global const float *x, global float *panels, int rows) {
+kernel void ATTENTION_NAME(cpu_attention_pack)(global const CLT_REAL *x, global float *panels, int rows) {
     ATTENTION_NAME(cpu_attention_pack_item)(get_global_id(0), x, panels, rows);
 }
 
 /* Rows of x, of which `there` exist, one behind the other; the last stands for those behind it. */
-static void ATTENTION_NAME(attention_rows)(global const float *x, int there, float *rows) {
+static void ATTENTION_NAME(attention_rows)(global const CLT_REAL *x, int there, float *rows) {
     for (int i = 0; i < CPU_ROWS; i++)
         for (int c = 0; c < ATTENTION_D; c += CPU_WIDTH)
-            cpu_store(cpu_load(0, x + min(i, there - 1) * ATTENTION_D + c), 0, rows + i * ATTENTION_D + c);
+            cpu_store(CLT_LOAD_VECTOR(CPU_WIDTH, x, min(i, there - 1) * ATTENTION_D + c), 0, rows + i * ATTENTION_D + c);
 }
 
 /* sum = rows times a packed tile */
@@ -44,7 +44,7 @@ static void ATTENTION_NAME(attention_rows)(global const float *x, int there, flo
     }
 
 /* out += weights times `count` rows of x */
-static void ATTENTION_NAME(attention_add)(float *out, const float *weights, global const float *x, int count) {
+static void ATTENTION_NAME(attention_add)(float *out, const float *weights, global const CLT_REAL *x, int count) {
     for (int c = 0; c < ATTENTION_D; c += CPU_COLUMNS) {
         cpu_vector sum[CPU_ROWS][2];
         _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
@@ -52,7 +52,7 @@ static void ATTENTION_NAME(attention_add)(float *out, const float *weights, glob
             sum[i][1] = cpu_load(0, out + i * ATTENTION_D + c + CPU_WIDTH);
         }
         for (int k = 0; k < count; k++) {
-            cpu_vector left = cpu_load(0, x + k * ATTENTION_D + c), right = cpu_load(0, x + k * ATTENTION_D + c + CPU_WIDTH);
+            cpu_vector left = CLT_LOAD_VECTOR(CPU_WIDTH, x, k * ATTENTION_D + c), right = CLT_LOAD_VECTOR(CPU_WIDTH, x, k * ATTENTION_D + c + CPU_WIDTH);
             CPU_STEP(sum, weights[i * CPU_COLUMNS + k], left, right)
         }
         _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
@@ -66,10 +66,10 @@ static void ATTENTION_NAME(attention_scale)(float *row, float factor) {
     for (int c = 0; c < ATTENTION_D; c += CPU_WIDTH) cpu_store(cpu_load(0, row + c) * factor, 0, row + c);
 }
 
-static void ATTENTION_NAME(attention_store)(const float *rows, int there, float factor, global float *x) {
+static void ATTENTION_NAME(attention_store)(const float *rows, int there, float factor, global CLT_REAL *x) {
     for (int i = 0; i < there; i++)
         for (int c = 0; c < ATTENTION_D; c += CPU_WIDTH)
-            cpu_store(cpu_load(0, rows + i * ATTENTION_D + c) * factor, 0, x + i * ATTENTION_D + c);
+            CLT_STORE_VECTOR(CPU_WIDTH, x, i * ATTENTION_D + c, cpu_load(0, rows + i * ATTENTION_D + c) * factor);
 }
 
 #ifndef CPU_ATTENTION_SHARED /* what does not know D */
@@ -174,8 +174,8 @@ static void cpu_attention_weigh(float *scores, const int *seen, int first, float
 }
 #endif
 
-CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q, global const float *v, global const float *panels,
-                                                 ATTENTION_OPTIONS, global float *y, global float *tops, ATTENTION_SCALARS) {
+CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const CLT_REAL *q, global const CLT_REAL *v, global const float *panels,
+                                                 ATTENTION_OPTIONS, global CLT_REAL *y, global float *tops, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, t - first), keys = cpu_attention_key_head(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int end = 0, seen[CPU_ROWS];
@@ -216,30 +216,33 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
     }
     ATTENTION_NAME(attention_store)(out, there, 1, y + (head * t + first) * ATTENTION_D);
 }
-kernel void ATTENTION_NAME(cpu_attention)(global const float *q, global const float *v, global const float *panels, ATTENTION_OPTIONS,
-                                          global float *y, global float *tops, ATTENTION_SCALARS) {
+kernel void ATTENTION_NAME(cpu_attention)(global const CLT_REAL *q, global const CLT_REAL *v, global const float *panels, ATTENTION_OPTIONS,
+                                          global CLT_REAL *y, global float *tops, ATTENTION_SCALARS) {
     ATTENTION_NAME(cpu_attention_item)(get_global_id(0), q, v, panels, mask, position_ids, rng, y, tops, ATTENTION_ARGUMENTS);
 }
 
 /* Few queries, as of the next token of a text: nothing is packed, for keys are read once. A work-item takes a row. */
 enum { ATTENTION_NAME(FEW_KEYS) = 64 };
-CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float *q, global const float *k, global const float *v,
-                                                     ATTENTION_OPTIONS, global float *y, global float *tops, ATTENTION_SCALARS) {
+CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *v,
+                                                     ATTENTION_OPTIONS, global CLT_REAL *y, global float *tops, ATTENTION_SCALARS) {
     enum { KEYS = ATTENTION_NAME(FEW_KEYS), VECTORS = ATTENTION_D / CPU_WIDTH };
     int head = row / size.s2, first = cpu_attention_key_head(head, size) * size.s3;
     int end = cpu_attention_seen(row, size, places, position_ids), mask_at = cpu_attention_mask_row(row, size, strides);
     cpu_vector query[VECTORS], out[VECTORS], sums = (cpu_vector)(0);
     float scores[KEYS], maximum = -INFINITY, total = 0, lanes[CPU_WIDTH];
     uint2 key = dropout != 0 ? cpu_attention_key(rng, site) : (uint2)(0);
-    _Pragma("unroll") for (int c = 0; c < VECTORS; c++) query[c] = cpu_load(c, q + row * ATTENTION_D) * scale, out[c] = (cpu_vector)(0);
+    _Pragma("unroll") for (int c = 0; c < VECTORS; c++) {
+        query[c] = CLT_LOAD_VECTOR(CPU_WIDTH, q, row * ATTENTION_D + c * CPU_WIDTH) * scale;
+        out[c] = (cpu_vector)(0);
+    }
     for (int j = 0; j < end; j += KEYS) {
-        global const float *keys = k + (first + j) * ATTENTION_D, *values = v + (first + j) * ATTENTION_D;
+        global const CLT_REAL *keys = k + (first + j) * ATTENTION_D, *values = v + (first + j) * ATTENTION_D;
         int count = min(KEYS, end - j);
         float most = maximum, factor;
         for (int i = 0; i < KEYS; i++) scores[i] = -INFINITY;
         for (int i = 0; i < count; i++) {
             cpu_vector sum = (cpu_vector)(0);
-            _Pragma("unroll") for (int c = 0; c < VECTORS; c++) sum = query[c] * cpu_load(c, keys + i * ATTENTION_D) + sum;
+            _Pragma("unroll") for (int c = 0; c < VECTORS; c++) sum = query[c] * CLT_LOAD_VECTOR(CPU_WIDTH, keys, i * ATTENTION_D + c * CPU_WIDTH) + sum;
             scores[i] = cpu_lanes(sum);
         }
         if (masked)
@@ -261,22 +264,23 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float
                 vstore4(vload4(0, scores + i) * kept, 0, scores + i);
             }
         for (int i = 0; i < count; i++)
-            _Pragma("unroll") for (int c = 0; c < VECTORS; c++) out[c] = (cpu_vector)(scores[i]) * cpu_load(c, values + i * ATTENTION_D) + out[c];
+            _Pragma("unroll") for (int c = 0; c < VECTORS; c++)
+                out[c] = (cpu_vector)(scores[i]) * CLT_LOAD_VECTOR(CPU_WIDTH, values, i * ATTENTION_D + c * CPU_WIDTH) + out[c];
     }
     cpu_store(sums, 0, lanes);
     for (int l = 0; l < CPU_WIDTH; l++) total += lanes[l];
-    for (int c = 0; c < VECTORS; c++) cpu_store(out[c] * (total == 0 ? 0 : 1 / total), c, y + row * ATTENTION_D);
+    for (int c = 0; c < VECTORS; c++) CLT_STORE_VECTOR(CPU_WIDTH, y, row * ATTENTION_D + c * CPU_WIDTH, out[c] * (total == 0 ? 0 : 1 / total));
     cpu_attention_put_top(tops, row, maximum, total);
 }
-kernel void ATTENTION_NAME(cpu_attention_few)(global const float *q, global const float *k, global const float *v, ATTENTION_OPTIONS,
-                                              global float *y, global float *tops, ATTENTION_SCALARS) {
+kernel void ATTENTION_NAME(cpu_attention_few)(global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *v, ATTENTION_OPTIONS,
+                                              global CLT_REAL *y, global float *tops, ATTENTION_SCALARS) {
     ATTENTION_NAME(cpu_attention_few_item)(get_global_id(0), q, k, v, mask, position_ids, rng, y, tops, ATTENTION_ARGUMENTS);
 }
 
-CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global const float *q, global const float *k, global const float *dy,
+CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *dy,
                                                             global const float *tops, global const float *deltas,
                                                             global const float *key_panels, global const float *value_panels,
-                                                            ATTENTION_OPTIONS, global float *dq, ATTENTION_SCALARS) {
+                                                            ATTENTION_OPTIONS, global CLT_REAL *dq, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, t - first), keys = cpu_attention_key_head(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int end = 0, at = head * t + first, seen[CPU_ROWS];
@@ -330,17 +334,17 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global con
     }
     ATTENTION_NAME(attention_store)(out, there, scale, dq + at * ATTENTION_D);
 }
-kernel void ATTENTION_NAME(cpu_attention_grad_query)(global const float *q, global const float *k, global const float *dy, global const float *tops,
+kernel void ATTENTION_NAME(cpu_attention_grad_query)(global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *dy, global const float *tops,
                                                      global const float *deltas, global const float *key_panels, global const float *value_panels,
-                                                     ATTENTION_OPTIONS, global float *dq, ATTENTION_SCALARS) {
+                                                     ATTENTION_OPTIONS, global CLT_REAL *dq, ATTENTION_SCALARS) {
     ATTENTION_NAME(cpu_attention_grad_query_item)(get_global_id(0), q, k, dy, tops, deltas, key_panels, value_panels, mask, position_ids, rng, dq,
                                                   ATTENTION_ARGUMENTS);
 }
 
-CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global const float *q, global const float *k, global const float *v,
-                                                                global const float *tops, global const float *deltas, global const float *dy,
+CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *v,
+                                                                global const float *tops, global const float *deltas, global const CLT_REAL *dy,
                                                                 global const float *query_panels, global const float *gradient_panels,
-                                                                ATTENTION_OPTIONS, global float *dk, global float *dv, ATTENTION_SCALARS) {
+                                                                ATTENTION_OPTIONS, global CLT_REAL *dk, global CLT_REAL *dv, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (s + CPU_ROWS - 1) / CPU_ROWS, keys = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, s - first), tiles = (t + CPU_COLUMNS - 1) / CPU_COLUMNS, group = size.s4 / size.s1, at = keys * s + first;
     float rows[CPU_ROWS * ATTENTION_D], values[CPU_ROWS * ATTENTION_D], key_sums[CPU_ROWS * ATTENTION_D], value_sums[CPU_ROWS * ATTENTION_D];
@@ -399,10 +403,10 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global
     ATTENTION_NAME(attention_store)(key_sums, there, scale, dk + at * ATTENTION_D);
     ATTENTION_NAME(attention_store)(value_sums, there, 1, dv + at * ATTENTION_D);
 }
-kernel void ATTENTION_NAME(cpu_attention_grad_key_value)(global const float *q, global const float *k, global const float *v,
-                                                         global const float *tops, global const float *deltas, global const float *dy,
+kernel void ATTENTION_NAME(cpu_attention_grad_key_value)(global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *v,
+                                                         global const float *tops, global const float *deltas, global const CLT_REAL *dy,
                                                          global const float *query_panels, global const float *gradient_panels, ATTENTION_OPTIONS,
-                                                         global float *dk, global float *dv, ATTENTION_SCALARS) {
+                                                         global CLT_REAL *dk, global CLT_REAL *dv, ATTENTION_SCALARS) {
     ATTENTION_NAME(cpu_attention_grad_key_value_item)(get_global_id(0), q, k, v, tops, deltas, dy, query_panels, gradient_panels, mask,
                                                       position_ids, rng, dk, dv, ATTENTION_ARGUMENTS);
 }

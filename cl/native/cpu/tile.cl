@@ -125,19 +125,19 @@ static void cpu_transpose(float8 r[8]) {
  * to[p to_step + c] = from[c plane + p] for channels c and places p, 8 x 8 at a time; those at the
  * end that are fewer than 8 are reached by going over some again.
  */
-static void cpu_interleave(global const float *from, int plane, int channels, int places,
+static void cpu_interleave(global const CLT_REAL *from, int plane, int channels, int places,
                               global float *to, int to_step) {
     int c = 0;
     for (; places >= 8 && c + 8 <= channels; c += 8)
         for (int at = 0; at < places; at += 8) {
             int p = min(at, places - 8);
             float8 r[8];
-            _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = vload8(0, from + (c + i) * plane + p);
+            _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = CLT_LOAD_VECTOR(8, from, (c + i) * plane + p);
             cpu_transpose(r);
             _Pragma("unroll") for (int i = 0; i < 8; i++) vstore8(r[i], 0, to + (p + i) * to_step + c);
         }
     for (int p = 0; p < places; p++)
-        for (int k = c; k < channels; k++) to[p * to_step + k] = from[k * plane + p];
+        for (int k = c; k < channels; k++) to[p * to_step + k] = CLT_LOAD(from, k * plane + p);
 }
 
 #endif
