@@ -190,8 +190,8 @@ typedef struct clt_choice {
     X(cpu_matmul) X(cpu_matmul_few) X(cpu_conv2d)                                              \
     X(cpu_conv2d_last) X(cpu_winograd) X(cpu_winograd_weight) X(gpu)                           \
     X(gpu_pointwise) X(gpu_embedding) X(gpu_columns) X(gpu_copy) X(gpu_along)                  \
-    X(gpu_batch_norm) X(gpu_pool2d) X(gpu_reduce) X(cpu_attention) X(gpu_attention) X(matrix)  \
-    X(native_optimizer) X(clblast) X(clfft)
+    X(gpu_batch_norm) X(gpu_pool2d) X(gpu_reduce) X(gpu_fused_reduce) X(cpu_attention)         \
+    X(gpu_attention) X(matrix) X(native_optimizer) X(clblast) X(clfft)
 
 #define CLT_DECLARE_TABLE(name) extern const clt_backend_row clt_##name##_rows[];
 CLT_BACKEND_TABLES(CLT_DECLARE_TABLE)

@@ -142,3 +142,19 @@ void clt_copies_expand(clt_lowering *l, const clt_tensor *node, const clt_copier
         copy.x_stride[d] = d < lead || x->shape.dims[d - lead] == 1 ? 0 : strides[d - lead];
     how->copy(l, x, node, &copy);
 }
+
+/* Whether a part already lies where it is to go in the flat tensor. */
+static bool in_place(const clt_tensor *part, const clt_tensor *flat, int64_t offset) {
+    const clt_tensor *storage = flat->storage ? flat->storage : flat;
+    return part->storage == storage && part->storage_offset == flat->storage_offset + offset;
+}
+
+void clt_copies_pack(clt_lowering *l, const clt_tensor *node, const clt_copier *how) {
+    const clt_pack_attributes *at = node->attributes;
+    const clt_tensor *flat = node->inputs[0];
+    for (int i = 0; i < at->n; i++) {
+        const clt_tensor *part = node->inputs[i + 1];
+        clt_copy copy = {.rank = 1, .size = {clt_tensor_elements(part)}, .x_stride = {1}, .y_stride = {1}, .y_offset = at->offsets[i]};
+        if (!in_place(part, flat, at->offsets[i])) how->copy(l, part, flat, &copy);
+    }
+}

@@ -40,6 +40,7 @@ void clt_copies_slice_grad(clt_lowering *l, const clt_tensor *node, const clt_co
 void clt_copies_concat(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
 void clt_copies_pad(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
 void clt_copies_expand(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
+void clt_copies_pack(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
 
 /* A row's lowering by clt_copies_OP and a copier. */
 #define CLT_COPIES_LOWER(op_suffix, copier)                                  \

@@ -34,3 +34,16 @@ void clt_lower_along(clt_lowering *l, const clt_tensor *node, clt_begin_along *b
     if (statistics) clt_launch_float(l, ((const clt_layer_norm_attributes *)node->attributes)->eps);
     if (is_softmax(node)) clt_launch_int(l, is_log_softmax(node));
 }
+
+static bool is_one(const clt_code *code, int read) {
+    for (int d = 0; d < code->rank; d++)
+        if (clt_code_stride(code, read, d)) return false;
+    return true;
+}
+
+bool clt_code_along(const clt_tensor *node, clt_code *code) {
+    const clt_fused_reduce *at = node->attributes;
+    bool all = clt_code_of_chain(&at->chain, node->inputs, code) && !code->large;
+    for (int k = 0; all && k < code->n_reads; k++) all = clt_code_is_same(code, k) || is_one(code, k);
+    return all;
+}

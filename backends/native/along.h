@@ -1,9 +1,10 @@
 /*
- * Softmax, cross-entropy and layer normalization, with their gradients, as what goes along the rows of matrices.
+ * Softmax, cross-entropy and layer normalization, with their gradients, and reductions of what is computed on the way, as what goes along the rows of matrices.
  */
 #ifndef CLT_BACKENDS_NATIVE_ALONG_H
 #define CLT_BACKENDS_NATIVE_ALONG_H
 
+#include "backends/codegen.h"
 #include "backends/native/native.h"
 
 /* [count, n], contiguous. */
@@ -18,5 +19,8 @@ bool clt_rows_of(const clt_tensor *node, clt_rows *rows);
  * eps. Of layer normalization that is the statistics, of which its form makes y; the gradients of weight and bias are sums down columns. */
 typedef void clt_begin_along(clt_lowering *l, const clt_tensor *node, int n_inputs, const clt_tensor *result);
 void clt_lower_along(clt_lowering *l, const clt_tensor *node, clt_begin_along *begin);
+
+/* The chain of a fused_reduce. False: it reads something otherwise than along with the rows, or one element. */
+bool clt_code_along(const clt_tensor *node, clt_code *code);
 
 #endif

@@ -61,6 +61,7 @@ CLT_COPIES_LOWER(slice_grad, &copier)
 CLT_COPIES_LOWER(concat, &copier)
 CLT_COPIES_LOWER(pad, &copier)
 CLT_COPIES_LOWER(expand, &copier)
+CLT_COPIES_LOWER(pack, &copier)
 
 #define ROW(op_suffix, function) {CLT_REFERENCE(op_suffix), .types = CLT_ANY_FLOAT, .large = true, .lower = function}
 /* By a command, not by a kernel: bytes as they lie. */
@@ -73,6 +74,7 @@ const clt_backend_row clt_reference_copy_rows[] = {
     ROW(concat, lower_concat),
     ROW(pad, lower_pad),
     ROW(expand, lower_expand),
+    ROW(pack, lower_pack),
     ROW(flat_part, lower_view),
     CARRY(from_host),
     CARRY(to_host),

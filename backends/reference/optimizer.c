@@ -12,24 +12,6 @@ static void launch_clip(clt_lowering *l, const clt_clip_attributes *clip) {
     clt_launch_float(l, clip->clip_value);
 }
 
-/* Whether a part already lies where it is to go in the flat tensor. */
-static bool in_place(const clt_tensor *part, const clt_tensor *flat, int64_t offset) {
-    const clt_tensor *storage = flat->storage ? flat->storage : flat;
-    return part->storage == storage && part->storage_offset == flat->storage_offset + offset;
-}
-
-static void lower_pack(clt_lowering *l, const clt_tensor *node) {
-    const clt_pack_attributes *at = node->attributes;
-    const clt_tensor *flat = node->inputs[0];
-    for (int i = 0; i < at->n; i++) {
-        const clt_tensor *part = node->inputs[i + 1];
-        if (in_place(part, flat, at->offsets[i])) continue;
-        clt_copy copy = {.rank = 1, .size = {clt_tensor_elements(part)}, .x_stride = {1}, .y_stride = {1},
-                         .y_offset = at->offsets[i]};
-        clt_reference_copy(l, part, flat, &copy);
-    }
-}
-
 static void lower_single(clt_lowering *l, const clt_tensor *node, const char *kernel) {
     clt_launch_begin(l, path, kernel, 1, 1);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
@@ -151,7 +133,6 @@ static void lower_flat(clt_lowering *l, const clt_tensor *node) {
 }
 
 const clt_backend_row clt_reference_optimizer_rows[] = {
-    {CLT_REFERENCE(pack), .types = CLT_ANY_FLOAT, .lower = lower_pack},
     {CLT_REFERENCE(accumulate), .lower = lower_flat},
     {CLT_REFERENCE(hyper_scale), .lower = lower_hyper_scale},
     {CLT_REFERENCE(hyper_unscale), .lower = lower_hyper_unscale},

@@ -61,6 +61,7 @@ CLT_COPIES_LOWER(slice, &copier)
 CLT_COPIES_LOWER(slice_grad, &copier)
 CLT_COPIES_LOWER(concat, &copier)
 CLT_COPIES_LOWER(pad, &copier)
+CLT_COPIES_LOWER(pack, &copier)
 
 #define ROW(op_suffix) {CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .supports = supports, .lower = lower_##op_suffix}
-const clt_backend_row clt_cpu_copy_rows[] = {ROW(permute), ROW(slice), ROW(slice_grad), ROW(concat), ROW(pad), {0}};
+const clt_backend_row clt_cpu_copy_rows[] = {ROW(permute), ROW(slice), ROW(slice_grad), ROW(concat), ROW(pad), ROW(pack), {0}};

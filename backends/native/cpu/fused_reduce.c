@@ -2,15 +2,8 @@
  * Sums, means and maxima along rows of what a chain of pointwise forms gives, on CPU-class devices: a work-item takes several rows, each in as many
  * partial results as a vector has lanes, which are joined in order. Bound: memory.
  */
-#include "backends/codegen.h"
+#include "backends/native/along.h"
 #include "backends/native/cpu/cpu.h"
-
-/* Reads go along with the rows, or are one element. */
-static bool is_one(const clt_code *code, int read) {
-    for (int d = 0; d < code->rank; d++)
-        if (clt_code_stride(code, read, d)) return false;
-    return true;
-}
 
 static bool supports(const clt_candidate *c) {
     enum { LONGEST = 16384 };
@@ -18,10 +11,7 @@ static bool supports(const clt_candidate *c) {
     int64_t rows = clt_tensor_elements(c->node);
     clt_code code;
     if (!clt_cpu_fits(c->device) || at->length < clt_device_vector_width(c->device) || at->length > LONGEST) return false;
-    if (!clt_cpu_holds(c->device, (double)rows * (double)at->length) || !clt_code_of_chain(&at->chain, c->node->inputs, &code) || code.large) return false;
-    for (int k = 0; k < code.n_reads; k++)
-        if (!clt_code_is_same(&code, k) && !is_one(&code, k)) return false;
-    return true;
+    return clt_cpu_holds(c->device, (double)rows * (double)at->length) && clt_code_along(c->node, &code);
 }
 
 static void place(clt_text *text, const clt_code *code, int read) {
@@ -69,7 +59,7 @@ static void lower(clt_lowering *l, const clt_tensor *node) {
     int64_t rows = clt_tensor_elements(node), each = clt_cpu_divide_up(ELEMENTS, at->length);
     clt_code code;
     clt_text body = {0};
-    clt_code_of_chain(&at->chain, node->inputs, &code); /* supports() has seen that it can be done */
+    clt_code_along(node, &code); /* supports() has seen that it can be done */
     add_kernel(&body, &code, node, clt_device_vector_width(l->device));
     if (!clt_code_begin(l, &code, clt_cpu_no_warnings, &body, clt_cpu_divide_up(rows, each), 1)) return;
     clt_launch_code_inputs(l, &code, node);

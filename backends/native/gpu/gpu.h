@@ -6,6 +6,7 @@
 #ifndef CLT_BACKENDS_NATIVE_GPU_H
 #define CLT_BACKENDS_NATIVE_GPU_H
 
+#include "backends/codegen.h"
 #include "backends/native/native.h"
 
 /* Where number i is, of rows, steps of a sum or columns: in pictures of `height` x `width` it is image
@@ -69,6 +70,8 @@ void clt_gpu_group_text(clt_text *text, const clt_device *device, int items);
 /* Begins a kernel of an embedded file, behind the prelude for this storage type, GPU_ITEMS and GPU_FIXED_GROUP for groups of `items`, the definitions, and
  * fours.cl. */
 void clt_gpu_begin(clt_lowering *l, const char *path, clt_dtype storage, const char *definitions, const char *kernel, int64_t count, int items);
+/* Four values that lie side by side: "float4 z_ = …" of elements 4 i_ and after of the code's loop, behind fours.cl and clt_reference_element_parameters. */
+void clt_gpu_code_four(clt_text *text, const clt_code *code, const clt_tensor *node);
 /* What stands in front of all kernels: the prelude, for tensors of y's storage type, and how results of y are stored: with its epilogue, if this kernel finishes them
  * and no sum of parts does. */
 void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes);

@@ -2,7 +2,6 @@
  * Kernels for pointwise values on GPU-class devices: a work-item has four elements that lie side by side, which are one access where an operand has them
  * so, too; indices are decoded once for the four. Bound: memory.
  */
-#include "backends/codegen.h"
 #include "backends/native/gpu/gpu.h"
 #include "backends/reference/reference.h"
 #include "runtime/device/kernel_source.h"
@@ -98,6 +97,12 @@ static void add_values(clt_text *text, const clt_code *code, const clt_tensor *n
     }
 }
 
+void clt_gpu_code_four(clt_text *text, const clt_code *code, const clt_tensor *node) {
+    add_decoding(text, code);
+    add_loads(text, code, node);
+    add_values(text, code, node);
+}
+
 static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
     const char *type = clt_code_index_type(code);
     clt_text_add(text, "(");
@@ -105,9 +110,7 @@ static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *n
     clt_text_add(text, "global %s *y_, %s count_", clt_code_storage_type(node->dtype), type);
     clt_reference_element_parameters(text, code);
     clt_text_add(text, ") {\n    %s i_ = get_global_id(0);\n    if (i_ >= count_) return;\n", type);
-    add_decoding(text, code);
-    add_loads(text, code, node);
-    add_values(text, code, node);
+    clt_gpu_code_four(text, code, node);
     clt_text_add(text, "    gpu_store_four_%s(y_, %d * i_, z_);\n}\n", clt_dtype_name(node->dtype), FOUR);
 }
 
