@@ -85,7 +85,7 @@ typedef enum clt_precision {
     CLT_PRECISION_F32 = 0,
     CLT_PRECISION_BF16, /* 8 bits of f32's 24, and its range */
     CLT_PRECISION_F16   /* 11 bits, from 6e-8 to 65504: the loss is scaled as by PyTorch's GradScaler (clt_trainer_loss_scale). With on_nonfinite
-                           CLT_NONFINITE_SKIP, which leaves out updates of a scale that is too large; not with compress */
+                           CLT_NONFINITE_SKIP, which leaves out updates of a scale that is too large */
 } clt_precision;
 
 /* What each rank keeps a part of (ZeRO; Rajbhandari et al. 2020). Values are the same, bit by bit, and so are the bytes on the wire. */

@@ -175,7 +175,7 @@ static clt_status multiply_adds(bench *b, const clt_measure_options *options) {
         if (seconds >= enough_seconds || rounds >= most_rounds) break;
     }
     CLT_TRY(poison(b->y, bytes));
-    CLT_TRY(clt_sample(run, b, options, b->m));
+    CLT_TRY(clt_sample_times(run, b, options, b->m));
     CLT_TRY(check_fma(b, 0));
     b->m->amount = 2.0 * (double)b->items * b->width * CHAINS * UNROLL * rounds;
     return CLT_OK;
@@ -266,7 +266,7 @@ static clt_status memory(bench *b, walk kind, const clt_measure_options *options
         if (floats == most || seconds > 16 * enough_seconds) break;
     }
     CLT_TRY(poison(b->y, floats * sizeof(float)));
-    CLT_TRY(clt_sample(run, b, options, b->m));
+    CLT_TRY(clt_sample_times(run, b, options, b->m));
     if (kind == WALK_READ) CLT_TRY(check_read(b));
     else CLT_TRY(check_walk(b, floats, kind == WALK_COPY ? 1 : 3, kind == WALK_COPY ? "limit_copy" : "limit_triad"));
     b->m->amount = passes[kind] * (double)floats * sizeof(float);
@@ -306,7 +306,7 @@ static clt_status local_memory(bench *b, const clt_measure_options *options) {
         if (rounds >= most_rounds || seconds >= enough_seconds) break;
     }
     CLT_TRY(poison(b->y, b->items * (size_t)b->width * sizeof(float)));
-    CLT_TRY(clt_sample(run, b, options, b->m));
+    CLT_TRY(clt_sample_times(run, b, options, b->m));
     CLT_TRY(check_local(b, rounds));
     b->m->amount = (double)b->items * rounds * LOCAL_READS * b->width * sizeof(float);
     return CLT_OK;
@@ -343,7 +343,7 @@ static clt_status launches(bench *b, bool waited, const clt_measure_options *opt
     CLT_TRY(clt_memory_create(b->device, sizeof count, &b->y));
     CLT_TRY(clt_memory_write(b->y, 0, &count, sizeof count));
     CLT_TRY(clt_kernel_set_memory(b->kernel, 0, b->y));
-    CLT_TRY(clt_sample(run_count, &c, options, b->m));
+    CLT_TRY(clt_sample_times(run_count, &c, options, b->m));
     CLT_TRY(clt_memory_read(b->y, 0, &count, sizeof count));
     return count == (int32_t)c.launches ? CLT_OK : wrong(b, "limit_count");
 }

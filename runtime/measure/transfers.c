@@ -75,7 +75,7 @@ static clt_status timed_transfer(transfer *t, const clt_measure_options *options
     else
         CLT_TRY_CL(t->device, "writing a buffer",
                    clEnqueueWriteBuffer(queue, t->memory, CL_TRUE, 0, t->bytes, t->check, 0, NULL, NULL));
-    CLT_TRY(clt_sample(run_transfer, t, options, m));
+    CLT_TRY(clt_sample_times(run_transfer, t, options, m));
     if (t->upload) {
         memset(t->host, 0, t->bytes);
         CLT_TRY_CL(t->device, "reading a buffer",
@@ -217,7 +217,7 @@ clt_status clt_measure_build(clt_device *device, clt_limit limit, const clt_meas
     b.y = clCreateBuffer(device->context, CL_MEM_READ_WRITE, 64 * sizeof(float), NULL, &error);
     if (error != CL_SUCCESS) return clt_memory_fail(device, 64 * sizeof(float), error);
     clt_status status = build_once(&b, false); /* the first starts the compiler too */
-    if (status == CLT_OK) status = b.cached ? clt_sample(run_build, &b, options, m) : build_cold(&b, options, m);
+    if (status == CLT_OK) status = b.cached ? clt_sample_times(run_build, &b, options, m) : build_cold(&b, options, m);
     if (status == CLT_OK && b.wrong) {
         m->wrong = true;
         status = clt_fail(CLT_E_DEVICE, "%s: what was built computed something else than it should", device->info.name);

@@ -431,7 +431,7 @@ clt_status clt_bench_sample(clt_bench *b, const clt_choice *choice, const clt_me
     clt_device_settle_programs(b->device); /* what is saved beside them disturbs the times */
     CLT_TRY_GOTO(feed(b, &t, NULL)); /* so that timed runs that do nothing leave NaN */
     CLT_TRY_GOTO(clt_witness_init(&s.witness, b->device, t.plan, t.result));
-    CLT_TRY_GOTO(clt_sample(sample_run, &s, options, measurement));
+    CLT_TRY_GOTO(clt_sample_times(sample_run, &s, options, measurement));
     CLT_TRY_GOTO(read_result(b, &t, got));
     CLT_TRY_GOTO(compare(b, got, nmse_after));
     status = check_sampled(b, &s, measurement);

@@ -174,7 +174,7 @@ static clt_status measure_update(clt_device *device, clt_graph *graph, clt_tenso
     CLT_TRY_GOTO(compare_update(&u, &m->nmse));
     if (!(m->nmse <= CLT_BENCH_MOST_NMSE)) goto fail;
     clt_device_settle_programs(device);
-    CLT_TRY_GOTO(clt_sample(run_update, &u, &options->measure, &m->time));
+    CLT_TRY_GOTO(clt_sample_times(run_update, &u, &options->measure, &m->time));
     status = compare_update(&u, &m->nmse_after);
     if (!(u.worst <= m->nmse_after)) m->nmse_after = u.worst;
 fail:

@@ -27,7 +27,7 @@ static clt_measure_options resolve(const clt_measure_options *given) {
 }
 
 /* The first run may compile something; the second tells how long one takes. */
-clt_status clt_sample(clt_sample_run run, void *user, const clt_measure_options *options, clt_measurement *m) {
+clt_status clt_sample_times(clt_sample_run run, void *user, const clt_measure_options *options, clt_measurement *m) {
     clt_measure_options o = resolve(options);
     double seconds;
     m->n = 0;

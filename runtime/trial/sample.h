@@ -13,7 +13,7 @@ typedef clt_status (*clt_sample_run)(void *user, int times, double *seconds);
 
 /* Warms up, chooses how many times make a sample that the clock sees, and takes samples as `options` say (NULL:
  * the usual). */
-clt_status clt_sample(clt_sample_run run, void *user, const clt_measure_options *options,
+clt_status clt_sample_times(clt_sample_run run, void *user, const clt_measure_options *options,
                       clt_measurement *measurement);
 
 #endif

@@ -36,12 +36,15 @@ static clt_status fail_name(const char *name) {
     return clt_fail(CLT_E_NOT_FOUND, "the tensor depends on no input, parameter or buffer \"%s\"", name);
 }
 
-static clt_status copy_graph(clt_trial *t, clt_tensor *y) {
+static clt_status copy_graph(clt_trial *t, clt_tensor *y, clt_precision precision) {
     clt_tensor **map;
     CLT_TRY(clt_graph_clone(y->graph, &y, 1, (clt_sizes){0}, &t->graph, &map));
     t->y = map[y->index];
     clt_free(map);
-    return CLT_OK;
+    if (precision == CLT_PRECISION_F32) return CLT_OK;
+    CLT_TRY(clt_graph_autocast(t->graph, precision == CLT_PRECISION_F16 ? CLT_F16 : CLT_BF16));
+    t->y = clt_cast(t->y, y->dtype);
+    return clt_graph_status(t->graph);
 }
 
 static clt_status differentiate(clt_trial *t, const clt_trial_options *options) {
@@ -110,7 +113,7 @@ static clt_status clear_seed(clt_trial *t) {
 static clt_status make(clt_trial *t, clt_tensor *y, const clt_trial_options *options) {
     clt_tensor **targets = NULL;
     int n = 0;
-    CLT_TRY(copy_graph(t, y));
+    CLT_TRY(copy_graph(t, y, options->precision));
     CLT_TRY(differentiate(t, options));
     CLT_TRY(clt_state_store_create(t->device, &t->store));
     CLT_TRY(make_targets(t, &targets, &n));
@@ -123,6 +126,7 @@ static clt_status make(clt_trial *t, clt_tensor *y, const clt_trial_options *opt
 
 static clt_status check_options(const clt_trial_options *o) {
     if (o->n_wrt < 0) return clt_fail(CLT_E_INVALID, "clt_trial_create: n_wrt is %d", o->n_wrt);
+    if ((unsigned)o->precision > CLT_PRECISION_F16) return clt_fail(CLT_E_INVALID, "clt_trial_create: precision is %d, no clt_precision", (int)o->precision);
     if (o->n_wrt > 0 && !o->wrt) return clt_fail(CLT_E_INVALID, "clt_trial_create: wrt is NULL, and n_wrt is %d", o->n_wrt);
     for (int i = 0; i < o->n_wrt; i++)
         if (!o->wrt[i]) return clt_fail(CLT_E_INVALID, "clt_trial_create: wrt[%d] is NULL", i);

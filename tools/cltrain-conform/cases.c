@@ -85,19 +85,21 @@ test_case *case_add_run(case_list *list, const char *op, const char *variant,
 
 /* Ops that take f16 and bf16; of pointwise ones some, for their kernels are generated alike. */
 static bool takes_halves(const char *op) {
-    static const char *const names[] = {"add", "mul", "relu", "gelu", "tanh", "matmul", "sum", "mean", "max", "softmax", "log_softmax",
-                                        "layer_norm", "permute", "slice", "concat", "pad", "expand"};
+    static const char *const names[] = {"add", "mul", "relu", "gelu", "tanh", "sigmoid", "where", "matmul", "conv2d", "attention", "sum", "mean", "max", "softmax",
+                                        "log_softmax", "layer_norm", "batch_norm", "max_pool2d", "avg_pool2d", "global_avg_pool2d", "dropout",
+                                        "rotary", "permute", "slice", "concat", "pad", "expand"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(op, names[i])) return true;
     return false;
 }
 
-/* Values that were chosen for f32, and what its rows alone are cut by, say nothing of other types. */
+/* Values that were chosen for f32, and what its rows alone are cut by, say nothing of other types. Layers' own parameters stay f32, which norms take beside
+ * others. */
 static bool is_common(const test_case *c) {
     int64_t elements = 0;
     bool drawn = c->operation && c->dtype == CLT_F32 && !c->full && !c->large && !c->evaluation && !c->seed_special;
     for (int i = 0; i < c->n; i++) {
-        drawn &= !c->x[i].values && !c->x[i].n_special && c->x[i].high < 100 && c->x[i].low > -100;
+        drawn &= !c->x[i].values && !c->x[i].n_special && c->x[i].high < 100 && c->x[i].low > -100 && (!c->x[i].variable || strstr(c->op, "norm"));
         elements += clt_shape_elements(&c->x[i].shape);
     }
     return drawn && elements >= 8 && elements < 20000;
@@ -113,7 +115,7 @@ static void add_stored(case_list *list, int of, clt_dtype dtype, bool full) {
     c->dtype = dtype;
     c->full = full;
     for (int i = 0; i < c->n; i++)
-        if (!c->x[i].variable && c->x[i].dtype == CLT_F32) c->x[i].dtype = dtype;
+        if (!c->x[i].variable && !c->x[i].constant && c->x[i].dtype == CLT_F32) c->x[i].dtype = dtype;
 }
 
 /* The first few cases of each op again, with operands stored as each of the 16-bit types: the first as f16 and the second as bf16, with --full
@@ -125,7 +127,11 @@ static void cases_stored(case_list *list) {
         clt_dtype dtype;
     } named[] = {{"softmax/long/3x1031", CLT_BF16},      {"cross_entropy/33x10,33", CLT_F16},       {"cross_entropy/131x37,131", CLT_BF16},
                  {"cross_entropy/131x37,131", CLT_F16},  {"cross_entropy/small/3x301,3", CLT_BF16}, {"cross_entropy/3x1031,3", CLT_F16},
-                 {"cross_entropy/no-class-above/131x37,131", CLT_BF16}};
+                 {"cross_entropy/no-class-above/131x37,131", CLT_BF16},
+                 {"attention/blocks/1x1x37x32,1x1x131x32,1x1x131x32", CLT_F16},
+                 {"attention/blocks/1x1x37x32,1x1x131x32,1x1x131x32", CLT_BF16},
+                 {"attention/few/1x4x1x64,1x2x131x64,1x2x131x64", CLT_F16},
+                 {"attention/dropout-few/2x2x2x32,2x2x70x32,2x2x70x32,2x1x1x70", CLT_BF16}};
     int n = list->n;
     for (int i = 0; i < n; i++) {
         int before = 0;

@@ -26,6 +26,7 @@ typedef struct network {
     clt_tensor *x, *label, *h, *loss;
     clt_tensor *tied, *positions, *gain; /* what layers of sequences share; NULL: not used yet */
     int classes;
+    clt_dtype low; /* that of mixed precision; CLT_F32: none */
 } network;
 
 /* ---- drawing one ---- */
@@ -283,6 +284,10 @@ static clt_status read_answer(const network *w, clt_trial *trial, answer *a) {
     return status;
 }
 
+static clt_precision precision_of(clt_dtype low) {
+    return low == CLT_F16 ? CLT_PRECISION_F16 : low == CLT_BF16 ? CLT_PRECISION_BF16 : CLT_PRECISION_F32;
+}
+
 /* Plain: with the reference rows, without passes. These rows alone are tried with the passes that there are. */
 static clt_trial_options options_of(const bench *b, bool plain) {
     if (plain) return (clt_trial_options){.backends = "reference", .passes = "none"};
@@ -293,6 +298,7 @@ static clt_status run_network(const network *w, bench *b, bool plain, case_resul
                               answer *again) {
     const char *wrt[MOST_NAMES];
     clt_trial_options options = options_of(b, plain);
+    options.precision = precision_of(w->low);
     options.wrt = wrt;
     clt_trial *trial = NULL;
     for (int i = 0; i < w->n; i++)
@@ -319,6 +325,11 @@ static double largest_gradient(const network *w, const answer *a) {
     return largest;
 }
 
+/* What roundings in another order make of a result, relative to the largest: through all layers, each of which stores with 16 bits in mixed precision. */
+static double slack(const network *w, bool rounding, double least) {
+    return fmax(rounding ? 0.1 : least, 16 * float_roundoff(w->low));
+}
+
 static void compare_gradient(const network *w, int i, const answer *got, const answer *want,
                              bool rounding, case_result *r) {
     array a = {.values = NULL}, b = {.values = NULL};
@@ -327,9 +338,9 @@ static void compare_gradient(const network *w, int i, const answer *got, const a
     for (int64_t k = 0; k < array_count(&a); k++)
         a.values[k] = (double)got->gradients[i][k], b.values[k] = (double)want->gradients[i][k];
     snprintf(what, sizeof what, "the gradient of %s", w->all[i].name);
-    /* Roundings in another order go through all layers. Of a bias in front of a norm they are all there is. */
-    bounds most = {.tolerance = 1e-3, .floor = fmax(1e-4, 1e-2 * largest_gradient(w, want)), .nmse = 1e-6};
-    if (rounding) most.tolerance = 0.1, most.nmse = 1e-3;
+    /* Of a bias in front of a norm roundings are all there is. */
+    double tolerance = slack(w, rounding, 1e-3);
+    bounds most = {.tolerance = tolerance, .floor = fmax(1e-4, 1e-2 * largest_gradient(w, want)), .nmse = rounding ? 1e-3 : tolerance * tolerance};
     judge(r, &r->gradient, what, &a, &b, NULL, array_count(&a), &most);
     array_free(&a), array_free(&b);
 }
@@ -337,7 +348,7 @@ static void compare_gradient(const network *w, int i, const answer *got, const a
 static void compare_answers(const network *w, const answer *got, const answer *again, const answer *want,
                             bool rounding, case_result *r) {
     r->value = r->repeat = PASSED;
-    if (!(fabs(got->loss - want->loss) <= (rounding ? 1e-2 : 1e-5) * fmax(1, fabs(want->loss))))
+    if (!(fabs(got->loss - want->loss) <= 0.1 * slack(w, rounding, 1e-4) * fmax(1, fabs(want->loss))))
         result_say(r, &r->value, FAILED, "the loss is %.9g, %.9g by the reference rows without passes",
                    got->loss, want->loss);
     if (got->loss != again->loss)
@@ -358,6 +369,7 @@ static void run_case(const test_case *c, bench *b, case_result *r) {
     network w;
     answer got = {0}, again = {0}, want = {0};
     clt_status status = c->number < SEQUENCES ? draw_network(&w, c->number) : draw_sequence_network(&w, c->number - SEQUENCES);
+    w.low = c->dtype;
     if (status < 0) result_say(r, &r->supported, FAILED, "drawing the network: %s", clt_error_detail());
     if (status == CLT_OK) {
         status = run_network(&w, b, false, r, &got, &again);
@@ -372,18 +384,23 @@ static void run_case(const test_case *c, bench *b, case_result *r) {
     clt_graph_destroy(w.graph);
 }
 
-static void add_cases(case_list *list, const char *kind, int first, int n, int quick) {
+static void add_cases(case_list *list, const char *kind, clt_dtype low, int first, int n, int quick) {
     for (int i = 0; i < n; i++) {
         char variant[32];
         snprintf(variant, sizeof variant, "%s%d", kind, i);
         test_case *c = case_add_run(list, "network", variant, run_case);
         c->number = first + i;
+        c->dtype = low;
         c->full = i >= quick;
         c->classes = true;
     }
 }
 
 void cases_network(case_list *list) {
-    add_cases(list, "", 0, NETWORKS, 4);
-    add_cases(list, "sequences-", SEQUENCES, SEQUENCE_NETWORKS, 2);
+    add_cases(list, "", CLT_F32, 0, NETWORKS, 4);
+    add_cases(list, "sequences-", CLT_F32, SEQUENCES, SEQUENCE_NETWORKS, 2);
+    add_cases(list, "bf16-", CLT_BF16, 100, NETWORKS, 1);
+    add_cases(list, "f16-", CLT_F16, 200, NETWORKS, 1);
+    add_cases(list, "bf16-sequences-", CLT_BF16, SEQUENCES + 100, SEQUENCE_NETWORKS, 1);
+    add_cases(list, "f16-sequences-", CLT_F16, SEQUENCES + 200, SEQUENCE_NETWORKS, 1);
 }

@@ -139,7 +139,7 @@ const operation operation_conv2d_exact = OPERATION("conv2d", "clt_conv2d_with", 
     .gradient = reference_conv2d_gradient);
 const operation operation_conv2d_inside_exact = OPERATION("conv2d", "clt_conv2d_with", conv2d_inside,
     conv2d, .gradient = reference_conv2d_gradient);
-static const operation conv2d_op = OPERATION("conv2d", "clt_conv2d_op", conv2d_op, conv2d);
+static const operation conv2d_op = OPERATION("conv2d", "clt_conv2d_op", conv2d_op, conv2d, .roundings = 2);
 
 static void add_conv(case_list *list, const operation *op, bool full, const char *variant,
                      clt_shape image, clt_conv2d_options o) {
@@ -253,6 +253,9 @@ void cases_conv2d(case_list *list) {
     CONV(true, "large-filter", SHAPE(1, 2, 20, 21), 2, .kernel = 11, .padding = 5);
     add_conv(list, &conv2d_op, false, "op-k3", (clt_shape)SHAPE(2, 3, 6, 5),
              (clt_conv2d_options){4, .kernel = 3});
+    add_conv(list, &conv2d_op, false, "op-k1", (clt_shape)SHAPE(2, 13, 6, 7), (clt_conv2d_options){9, .kernel = 1});
+    add_conv(list, &conv2d_op, false, "op-groups", (clt_shape)SHAPE(2, 6, 7, 5), (clt_conv2d_options){4, .kernel = 3, .stride = 2, .padding = 1, .groups = 2});
+    add_conv(list, &conv2d_op, false, "op-wide", (clt_shape)SHAPE(2, 16, 12, 10), (clt_conv2d_options){24, .kernel = 3, .padding = 1, .no_bias = true});
     add_conv(list, &conv2d_op, true, "op-s2", (clt_shape)SHAPE(1, 5, 7, 7),
              (clt_conv2d_options){3, .kernel = 3, .stride = 2, .padding = 1, .no_bias = true});
 }

@@ -199,7 +199,7 @@ static void judge_values(work *w) {
     const operation *op = w->c->operation;
     bounds b = {.tolerance = op->tolerance, .ulp = op->ulp};
     if (w->b->rounding) b = rounded;
-    if (!op->exact) allow_rounding(w, &b, 1);
+    if (!op->exact) allow_rounding(w, &b, fmax(1, op->roundings));
     array got = {.values = NULL}, want = {.values = NULL};
     w->reference_work = op->reference(w->x, w->c->n, &w->y, &w->c->at, w->c->evaluation);
     if (clt_shape_elements(&w->shape) != array_count(&w->y) || w->shape.rank != w->y.shape.rank) {

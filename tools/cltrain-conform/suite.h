@@ -62,6 +62,7 @@ typedef struct operation {
     void (*gradient)(const array *x, int i, const array *dy, array *dx, const attributes *at);
     bool no_gradient;
     bool exact;       /* 16-bit results are rounded by the definition itself */
+    double roundings; /* of 16-bit results: the sum, and with a bias again; 0: one */
     double ulp;       /* largest error allowed in units of the last place; 0: that is not the measure */
     double tolerance; /* largest error relative to the largest value; 0: 2e-5 */
     double floor;     /* gradients are judged as if the largest value were this at least; 0: 1e-3 */

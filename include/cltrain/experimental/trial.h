@@ -17,6 +17,7 @@
 #include <cltrain/export.h>
 #include <cltrain/graph.h>
 #include <cltrain/status.h>
+#include <cltrain/train.h>
 
 CLT_BEGIN_DECLS
 
@@ -69,6 +70,7 @@ typedef struct clt_trial_options {
     bool evaluation;        /* else as in training */
     const char *backend;    /* if set: this one must serve some of it, else CLT_E_UNSUPPORTED, and the detail says why not */
     const char *backends, *passes; /* in the place of the device's settings (cltrain/settings.h); NULL: those */
+    clt_precision precision; /* of what is computed; y and the gradients keep their types */
 } clt_trial_options;
 
 /* Compiles y [any shape], and the gradients of sum(y x seed). y's graph must outlive the trial, and stays as it is. Errors: what the
