@@ -59,7 +59,7 @@ static const recipe recipes[] = {
      {.lr = 0.1f, .accumulate = 3, .on_nonfinite = CLT_NONFINITE_SKIP},
      false,
      .broken = NAN},
-    /* A loss that is scaled by a power of two: the same parameters, to the last bit. */
+    /* A loss that is scaled by a power of two, with a copy of the parameters in 16 bits: the same parameters, to the last bit. */
     {"scaled", {.lr = 0.1f, .precision = CLT_PRECISION_F16, .on_nonfinite = CLT_NONFINITE_SKIP}, false, .broken = INFINITY},
     {"scaled-momentum", {.lr = 0.1f, .momentum = 0.9f, .precision = CLT_PRECISION_F16, .on_nonfinite = CLT_NONFINITE_SKIP}, true},
     {"scaled-all",
@@ -67,6 +67,14 @@ static const recipe recipes[] = {
       .on_nonfinite = CLT_NONFINITE_SKIP},
      false,
      .broken = NAN},
+    /* With a copy alone. */
+    {"copy-bf16", {.lr = 0.1f, .precision = CLT_PRECISION_BF16}, false, .classes = true},
+    {"copy-bf16-momentum", {.lr = 0.1f, .momentum = 0.9f, .precision = CLT_PRECISION_BF16, .on_nonfinite = CLT_NONFINITE_SKIP}, false, .broken = INFINITY},
+    {"copy-bf16-adamw",
+     {.optimizer = CLT_ADAMW, .lr = 0.05f, .weight_decay = 0.1f, .precision = CLT_PRECISION_BF16, .on_nonfinite = CLT_NONFINITE_SKIP},
+     false,
+     .broken = NAN,
+     .classes = true},
     /* The squares overflow, and nobody asked for them. */
     {"skip-nonfinite-large",
      {.lr = 0.1f, .on_nonfinite = CLT_NONFINITE_SKIP},
@@ -157,8 +165,9 @@ static const recipe recipes[] = {
      true},
 };
 
-/* The gradient's last value is broken in one step, and one in the middle in another. */
-enum { UPDATES = 6, BROKEN_LAST = 1, BROKEN_MIDDLE = 3 };
+/* The gradient's last value is broken in one step, and one in the middle in another; where there is a copy of the parameters, also in the last, behind
+ * which that is read. */
+enum { UPDATES = 6, BROKEN_LAST = 1, BROKEN_MIDDLE = 3, BROKEN_AGAIN = UPDATES - 1 };
 
 /* ---- the same in double precision ---- */
 
@@ -239,7 +248,11 @@ clt_shape shape_of_batch(const recipe *of, int n, int samples) {
     return shape.rank == 2 ? CLT_SHAPE(samples, shape.dims[0], shape.dims[1]) : CLT_SHAPE(samples, n);
 }
 
-static clt_status make_trainer(bench *b, const host *h, clt_comm *comm, clt_graph **graph, clt_trainer **trainer,
+static clt_dtype low_of(const host *h) {
+    return h->o->precision == CLT_PRECISION_F16 ? CLT_F16 : CLT_BF16;
+}
+
+static clt_status make_trainer(bench *b, host *h, clt_comm *comm, clt_graph **graph, clt_trainer **trainer,
                                case_result *r) {
     clt_train_options o = *h->o;
     clt_status status = clt_graph_create(graph);
@@ -250,6 +263,7 @@ static clt_status make_trainer(bench *b, const host *h, clt_comm *comm, clt_grap
         clt_parameter(*graph, "p", shape_of_parameter(h->of, h->n), (clt_init){.kind = CLT_INIT_ZEROS});
     if (h->of->dropout > 0) x = clt_dropout(x, h->of->dropout);
     clt_tensor *loss = clt_sum(clt_mul(x, p), CLT_ALL_AXES);
+    h->rounded = clt_cast(clt_cast(p, low_of(h)), CLT_F32);
     note_step(b, loss, &o, r);
     return clt_trainer_create(trainer, b->device, loss, &o);
 }
@@ -289,7 +303,7 @@ static bool is_scaled(const host *h) {
 static void step_both(host *h, clt_trainer *trainer, random_stream *random, float *x, int step,
                       clt_status *status) {
     int micro = h->o->accumulate > 1 ? h->o->accumulate : 1, samples = samples_of(h->of);
-    bool broken = h->of->broken != 0 && (step == BROKEN_LAST || step == BROKEN_MIDDLE);
+    bool broken = h->of->broken != 0 && (step == BROKEN_LAST || step == BROKEN_MIDDLE || (step == BROKEN_AGAIN && h->of->options.precision != CLT_PRECISION_F32));
     bool stopped = h->o->on_nonfinite == CLT_NONFINITE_STOP && step >= BROKEN_LAST;
     for (int i = 0; i < h->n; i++) h->g[i] = 0;
     for (int k = 0; k < micro && *status == CLT_OK; k++) {
@@ -320,11 +334,26 @@ static void judge_stop(const host *h, clt_trainer *trainer, case_result *r) {
 
 /* Halved at each update that was left out; for more than these few it does not grow. */
 static void judge_scale(const host *h, clt_trainer *trainer, case_result *r) {
-    float scale, wanted = h->of->broken != 0 ? 65536 / 4 : 65536;
+    float scale, wanted = h->of->broken != 0 ? 65536 / 8 : 65536;
     if (!is_scaled(h)) return;
     clt_status status = clt_trainer_loss_scale(trainer, &scale);
     if (status < 0) result_error(r, &r->value, status, "reading the scale of the loss");
     else if (scale != wanted) result_say(r, &r->value, FAILED, "the loss is scaled by %g, not by %g", (double)scale, (double)wanted);
+}
+
+/* The parameters rounded to 16 bits, as forward would read them. */
+static clt_status read_rounded(const host *h, clt_trainer *trainer) {
+    if (h->o->precision == CLT_PRECISION_F32) return CLT_OK;
+    return clt_trainer_predict(trainer, h->rounded, &(clt_batch){.samples = 1}, h->copy, (size_t)h->n);
+}
+
+static void judge_rounded(const host *h, const float *values, case_result *r) {
+    for (int i = 0; i < h->n && h->o->precision != CLT_PRECISION_F32; i++) {
+        double want = float_round((double)values[i], low_of(h));
+        if ((double)h->copy[i] == want) continue;
+        result_say(r, &r->value, FAILED, "the copy in %s: element %d is %.9g, not %.9g", clt_dtype_name(low_of(h)), i, (double)h->copy[i], want);
+        return;
+    }
 }
 
 static clt_status train(const test_case *c, host *h, clt_trainer *trainer, float *values) {
@@ -332,8 +361,10 @@ static clt_status train(const test_case *c, host *h, clt_trainer *trainer, float
     for (int i = 0; i < h->n; i++)
         values[i] = (float)(2 * random_uniform(&random) - 1), h->p[i] = h->mean[i] = (double)values[i];
     clt_status status = clt_trainer_set(trainer, "p", values, (size_t)h->n);
+    if (status == CLT_OK) status = read_rounded(h, trainer); /* which makes it: later ones are the updates' */
     for (int step = 0; step < UPDATES && status == CLT_OK; step++)
         step_both(h, trainer, &random, values, step, &status);
+    if (status == CLT_OK) status = read_rounded(h, trainer);
     if (status == CLT_OK && h->o->average > 0) status = clt_trainer_use_average(trainer, true);
     return status == CLT_OK ? clt_trainer_get(trainer, "p", values, (size_t)h->n) : status;
 }
@@ -359,7 +390,7 @@ static void run_once(const test_case *c, bench *b, host *h, float *values, case_
     if (status == CLT_OK) {
         status = train(c, h, trainer, values);
         if (status < 0) result_error(r, &r->value, status, "training");
-        else judge_stop(h, trainer, r), judge_scale(h, trainer, r);
+        else judge_stop(h, trainer, r), judge_scale(h, trainer, r), judge_rounded(h, values, r);
     }
     judge_redzones(b, r);
     clt_trainer_destroy(trainer);
@@ -372,20 +403,23 @@ static void run_update(const test_case *c, bench *b, case_result *r) {
     size_t n = (size_t)c->number;
     enum { ARRAYS = 7 };
     double *memory = malloc(ARRAYS * n * sizeof *memory);
-    float *first = calloc(n, sizeof *first), *values = calloc(n * (size_t)samples_of(of), sizeof *values);
-    if (!memory || !first || !values) exit(3);
-    for (int run = 0; run < 2 && r->reason[0] == 0; run++) {
-        host h = {.of = of, .o = &of->options, .n = c->number, .p = memory, .m = memory + n, .v = memory + 2 * n,
-                  .g = memory + 3 * n, .residual = memory + 4 * n, .factor = memory + 5 * n, .mean = memory + 6 * n};
+    float *first = calloc(n, sizeof *first), *copy = calloc(n, sizeof *copy), *values = calloc(n * (size_t)samples_of(of), sizeof *values);
+    if (!memory || !first || !copy || !values) exit(3);
+    clt_train_options plain = of->options;
+    plain.precision = CLT_PRECISION_F32;
+    int runs = of->options.precision == CLT_PRECISION_F32 ? 2 : 3; /* the last without what changes nothing: a scaled loss, and a copy */
+    for (int run = 0; run < runs && r->reason[0] == 0; run++) {
+        host h = {.of = of, .o = run < 2 ? &of->options : &plain, .n = c->number, .p = memory, .m = memory + n, .v = memory + 2 * n,
+                  .g = memory + 3 * n, .residual = memory + 4 * n, .factor = memory + 5 * n, .mean = memory + 6 * n, .copy = copy};
         memset(memory, 0, ARRAYS * n * sizeof *memory);
         run_once(c, b, &h, values, r);
         if (r->reason[0]) break;
         if (run == 0) judge_update(r, &h, values), memcpy(first, values, n * sizeof *first);
         else if (memcmp(first, values, n * sizeof *first))
-            result_say(r, &r->repeat, FAILED, "the second run gave other bits");
-        else r->repeat = PASSED;
+            result_say(r, run == 1 ? &r->repeat : &r->value, FAILED, run == 1 ? "the second run gave other bits" : "with precision f32 the parameters have other bits");
+        else if (run == 1) r->repeat = PASSED;
     }
-    free(memory), free(first), free(values);
+    free(memory), free(first), free(copy), free(values);
 }
 
 static void add_update(case_list *list, const recipe *of, int number, bool full) {

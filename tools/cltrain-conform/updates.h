@@ -25,6 +25,8 @@ typedef struct host {
     double *p, *m, *v, *g, *residual;
     double *mean; /* the moving average of p, where one is kept */
     double *factor; /* PowerSGD's right one, of the step before: columns x rank; 0: there is none yet */
+    clt_tensor *rounded; /* p in 16 bits, and back */
+    float *copy;  /* what that was */
     bool located; /* what was not finite was named */
 } host;
 
