@@ -1,9 +1,10 @@
 #!/bin/sh
 # cltrain-train beside drivers that crash, hang or end the process: it trains on the good ones, and says which are left out.
 #
-#     test_drivers.sh PROGRAM BUILD
+#     test_drivers.sh PROGRAM BUILD OFFLINE
 program=$1
 build=$2
+offline=$3
 name=drivers
 . "$(dirname "$0")/common.sh"
 
@@ -31,6 +32,9 @@ warns "zload.icd is left out: crashed"
 warns "zleave.icd is left out: crashed"
 says "accuracy"
 CLTRAIN_DRIVERS=ask expect 0 "zcrash.icd is left out" --list-devices
+"$offline" compile --output "$folder/bundle" mlp:16 --data digits >"$out" 2>"$err" || fail "cltrain-offline compile beside drivers that crash gave $?"
+warns "zcrash.icd is left out"
+says "$folder/bundle"
 
 # A device that is taken first, and whose driver fails when it is opened: not in silence, and another can be chosen.
 for fault in exit wrong; do

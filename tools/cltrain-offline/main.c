@@ -129,7 +129,7 @@ static int verify(const offline_options *o) {
 
 /* ---- compile ---- */
 
-/* The value of --output, which is taken out of the command line: the others are cltrain-train's. */
+/* The value of --output, which is taken out of the arguments: the others are cltrain-train's. */
 static int take_output(int *argc, char **argv, const char **folder) {
     int kept = 0;
     *folder = NULL;
@@ -178,14 +178,19 @@ static int compile_as_given(options *given, const char *folder) {
 static int run_compile(int argc, char **argv) {
     options given = options_standard();
     const char *folder;
-    int code = take_output(&argc, argv, &folder);
-    if (!code) code = options_parse(&given, argc, argv);
+    int n = argc - 1;
+    char **arguments = malloc((size_t)argc * sizeof *arguments); /* argv is kept whole: look_for_devices may start the program anew with it */
+    if (!arguments) return run_error("out of memory");
+    memcpy(arguments, argv + 1, (size_t)argc * sizeof *arguments);
+    int code = take_output(&n, arguments, &folder);
+    if (!code) code = options_parse(&given, n, arguments);
     if (!code) {
         message_start(given.quiet ? -1 : given.verbose);
         code = given.help ? 0 : look_for_devices(argv);
     }
     if (!code) code = compile_as_given(&given, folder);
     options_free(&given);
+    free(arguments);
     return code;
 }
 
@@ -200,7 +205,7 @@ static int take_folder(void *into, const char *text) {
 
 static int run_on_folder(const option_row *rows, int n, const char *usage, int argc, char **argv, int (*act)(const offline_options *)) {
     offline_options o = {0};
-    int code = option_parse(rows, n, argc - 1, argv + 1, &o, take_folder);
+    int code = option_parse(rows, n, argc - 2, argv + 2, &o, take_folder);
     if (code) return code;
     if (o.help) {
         help_print(stdout, "%s", usage);
@@ -224,7 +229,7 @@ static int run_verify(int argc, char **argv) {
 
 static const struct {
     const char *name, *summary;
-    int (*run)(int argc, char **argv);
+    int (*run)(int argc, char **argv); /* of the whole program: argv[1] is the name */
 } commands[] = {
     {"compile", "compiles all kernels of a training into a bundle", run_compile},
     {"inspect", "prints what is in a bundle", run_inspect},
@@ -247,7 +252,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < COMMANDS; i++)
         if (!strcmp(commands[i].name, word)) {
             message_command(commands[i].name);
-            return commands[i].run(argc - 1, argv + 1);
+            return commands[i].run(argc, argv);
         }
     return usage_error("unknown command '%s': expected compile, inspect or verify", word);
 }
