@@ -42,14 +42,24 @@ static void all_limits(void **state) {
     assert_true(values[CLT_LIMIT_FMA_F32] > 1e4 && values[CLT_LIMIT_COPY] > 1e4);
     assert_true(!values[CLT_LIMIT_FMA_F64] == !clt_device_has(device, CLT_CAP_FP64));
     assert_true(!values[CLT_LIMIT_FMA_F16] == !clt_device_has(device, CLT_CAP_FP16));
-    /* Counts that are wrong by a factor show: reading and copying are limited by the same memory. */
-    assert_true(values[CLT_LIMIT_READ] < 20 * values[CLT_LIMIT_COPY]);
-    assert_true(values[CLT_LIMIT_TRIAD] < 6 * values[CLT_LIMIT_COPY]);
-    assert_true(values[CLT_LIMIT_TRIAD] > values[CLT_LIMIT_COPY] / 6);
 }
 
 static bool within(double a, double b, double factor) {
     return a > b / factor && a < b * factor;
+}
+
+/* Counts that are wrong by a factor show: reading, copying and the triad are limited by the same memory. The best of several, for
+ * a machine that is busy shows any of them too low. */
+static void same_memory(void **state) {
+    (void)state;
+    double read = 0, copy = 0, triad = 0;
+    for (int i = 0; i < 20 && !(i && read < 20 * copy && within(triad, copy, 6)); i++) {
+        read = CLT_MAX(read, value(CLT_LIMIT_READ));
+        copy = CLT_MAX(copy, value(CLT_LIMIT_COPY));
+        triad = CLT_MAX(triad, value(CLT_LIMIT_TRIAD));
+    }
+    assert_true(read < 20 * copy);
+    assert_true(within(triad, copy, 6));
 }
 
 /* The same limits, measured by other code with counts of its own: the best of both, for a machine that is busy shows either
@@ -107,9 +117,8 @@ static void memory_and_arithmetic(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_limits), cmocka_unit_test(as_peaks),
-                                       cmocka_unit_test(arguments),
-                                                                             cmocka_unit_test(facts), cmocka_unit_test(memory_and_arithmetic)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_limits), cmocka_unit_test(same_memory), cmocka_unit_test(as_peaks),
+                                       cmocka_unit_test(arguments), cmocka_unit_test(facts), cmocka_unit_test(memory_and_arithmetic)};
     assert_ok(clt_device_open(&device, NULL));
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     clt_device_close(device);

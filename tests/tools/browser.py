@@ -13,7 +13,7 @@ import time
 class Browser:
     """with Browser(program) as b: b.open(path, width=…); b.evaluate("document.title")"""
 
-    def __init__(self, program, deadline=60):
+    def __init__(self, program, deadline=600):
         self.deadline = deadline
         self.folder = tempfile.mkdtemp(prefix="cltrain-browser-")
         to_child, self.to = os.pipe()

@@ -56,7 +56,7 @@ json "$folder/b.json" 'len(o["results"]) == 3 and all(r["kind"] == "limit" for r
 
 hang one "only triad|launch;hang limit triad" "--seconds 900 --timeout 30"
 hang part "only triad|launch_waited;hang limit triad" "--seconds 60"
-hang many "hang limit" "--seconds 5 --timeout 2"
+hang many "hang limit" "--seconds 38 --timeout 15"
 
 # The schema wants the roofline of what is ok, and the part of it.
 if [ -n "$python" ]; then
@@ -118,7 +118,7 @@ json "$folder/winograd.json" '[r["backend"] for r in o["results"] if r["kind"] =
 json "$folder/winograd.json" 'all(abs(4 * r["roof"]["flops"] / r["flops"] - 1) < 1e-6 and r["roof"].get("fraction", 0) <= 1.2501 for r in o["results"] if r["kind"] == "op")'
 json "$folder/winograd.json" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
 # More than that is nothing.
-CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="$ops;slow=0.02 op " expect 0 "" bench --shapes "$folder/winograd.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/winograd.json"
+CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="$ops;slow=0.001 op " expect 0 "" bench --shapes "$folder/winograd.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/winograd.json"
 json "$folder/winograd.json" '[r["status"] for r in o["results"] if r["kind"] == "op"] == ["suspect", "suspect"]'
 
 # What takes the reference long, and cannot be cut into parts, is measured in every pass or in none.
@@ -203,7 +203,7 @@ json "$folder/one.json" 'results["limit launch_waited"]["status"] == "ok"'
 # A hang takes a part of the time, and not that of the others; many do.
 json "$folder/part.json" 'results["limit triad"]["status"] == "timeout" and "15 s" in results["limit triad"]["reason"]'
 json "$folder/part.json" 'o["complete"] and [r["key"] for r in o["results"] if r["status"] not in ("ok", "unsupported")] == ["limit triad"]'
-json "$folder/many.json" '3 <= sum("2 s" in r["reason"] for r in o["results"]) <= 6 and sum(r["reason"] == "no time was left for it" for r in o["results"]) >= 9'
+json "$folder/many.json" '3 <= sum("15 s" in r["reason"] for r in o["results"]) <= 6 and sum(r["reason"] == "no time was left for it" for r in o["results"]) >= 9'
 expect 1 "" compare "$several" "$folder/c.json"
 says "broken    op conv2d"
 
