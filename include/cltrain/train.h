@@ -11,6 +11,7 @@
 #include <cltrain/data.h>
 #include <cltrain/device.h>
 #include <cltrain/graph.h>
+#include <cltrain/pipeline.h>
 
 CLT_BEGIN_DECLS
 
@@ -160,6 +161,7 @@ typedef struct clt_train_options {
                                    CLT_OFFLOAD_NONE. CLT_E_IO: it cannot be written to, or its disk has no room. NULL: in memory */
 
     clt_comm *comm;      /* the ranks that train together (see "several ranks" below); borrowed. NULL: this process alone */
+    clt_pipeline_options pipeline; /* not with accumulate, shard, compress, sync_batch_norm, shares, locate_nonfinite, recoverable */
     clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:
                                       after a load, and after ranks were lost, they begin anew */
     size_t bucket_bytes; /* of gradients that are exchanged at a time, while backward goes on; default 4 MiB */
@@ -334,6 +336,23 @@ CLT_API clt_status clt_trainer_compress_report(const clt_trainer *trainer, clt_c
 
 /* Seconds that steps have waited for other ranks, so far. */
 CLT_API double clt_trainer_waited_seconds(const clt_trainer *trainer);
+
+/* ---- pipelines --------------------------------------------------------------
+ *
+ * With options.pipeline the ranks of options.comm have a stage of the model each: its parameters, their gradients and optimizer state, and the activations of the
+ * micro-batches that are in flight. A step is what one process does that accumulates over as many micro-batches: the same gradients, where kernels agree bit by bit, and the
+ * same masks of dropout. Batch norm's statistics are of a micro-batch.
+ *
+ * All ranks have the whole graph, are given the same batches, and make the same calls in the same order: those above, and clt_trainer_evaluate, clt_trainer_predict,
+ * clt_checkpoint_save, clt_weights_save. Metrics and predictions come to all ranks. A parameter that several stages read, such as an embedding and a head that are tied, is of
+ * the first of them. clt_trainer_get and _set know parameters of the own stage alone (CLT_E_NOT_FOUND).
+ */
+
+/* The stage that this rank has, how many values are in its trained parameters, and the most micro-batches whose activations it has kept at once so far. 0, all and 1 without a
+ * pipeline. */
+CLT_API int clt_trainer_stage(const clt_trainer *trainer);
+CLT_API int64_t clt_trainer_stage_parameters(const clt_trainer *trainer);
+CLT_API int clt_trainer_in_flight(const clt_trainer *trainer);
 
 /* ---- checkpoints ------------------------------------------------------------
  *

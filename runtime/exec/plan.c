@@ -322,6 +322,7 @@ static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     p->carries.device = p->device;
     p->carries.apart = clt_carries_are_apart(p->device);
     p->given = options->graph;
+    p->resumed = options->resumed;
     *plan = p;
     return CLT_OK;
 }

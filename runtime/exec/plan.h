@@ -78,6 +78,7 @@ typedef struct clt_plan_options {
      * that fails has changed nothing. */
     bool all_or_nothing;
     bool unfused; /* each op stays by itself */
+    bool resumed; /* other plans of the device may run between two segments: what the later one reads of the earlier has memory of its own */
     const char *backends, *passes; /* in the place of the device's settings; NULL: those */
     clt_recompute recompute; /* of a training step */
     uint64_t kept_bytes;     /* for CLT_RECOMPUTE_AUTO: compute again what is beyond so many; 0: what does not fit into the device's memory */

@@ -19,6 +19,11 @@ static bool outlives_run(const clt_tensor *node) {
     return node->segment == CLT_SEGMENT_ONCE || (node->kept && !in_place);
 }
 
+/* In which what is written there is so first. */
+static int root_segment(const clt_tensor *node) {
+    return clt_storage_of(node)->segment;
+}
+
 /* One block a tensor with memory of its own, then one a scratch. block_of[node] is its index or -1. */
 static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_block **blocks, size_t *n_blocks,
                               int *block_of) {
@@ -42,7 +47,9 @@ static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_b
         }
         for (int k = 0; k < node->n_inputs; k++) {
             int used = block_of[clt_storage_of(node->inputs[k])->index];
-            if (used >= 0) b[used].last = CLT_MAX(b[used].last, CLT_MAX((int)i, node->until));
+            if (used < 0) continue;
+            b[used].last = CLT_MAX(b[used].last, CLT_MAX((int)i, node->until));
+            b[used].stays |= plan->resumed && node->segment != root_segment(node->inputs[k]);
         }
     }
     for (size_t s = 0; s < l->n_scratch; s++) {

@@ -73,6 +73,7 @@ struct clt_plan {
     double *watch; /* of launches that are waited for one by one; else NULL */
     clt_lowering planned; /* of a dry run: what it would launch */
     int runs;
+    bool resumed; /* as in the options */
     bool brings;  /* variables that lie in the host's memory */
     bool updates; /* the last run came to launch what writes something that outlives it */
     clt_plan_facts facts;

@@ -52,7 +52,7 @@ static void place_parts(const storage *s, clt_tensor *pack) {
     for (int i = 0; i < at->n; i++) {
         int64_t offset;
         clt_tensor *part = pack->inputs[i + 1], *root = storage_root(part, &offset);
-        bool movable = root->kind == CLT_NODE_OP && root->op->writes == 0 && offset == 0;
+        bool movable = root->kind == CLT_NODE_OP && root->op->writes == 0 && offset == 0 && root->segment == pack->segment;
         if (!movable || clt_tensor_elements(root) != clt_tensor_elements(part)) continue;
         if (is_read_after(s, root, exchange) || (flat->kind == CLT_NODE_OP && flat->index > root->index)) continue;
         root->storage = pack->inputs[0];

@@ -12,6 +12,7 @@ static clt_status copy_leaf(clt_graph *clone, const clt_tensor *node, clt_sizes 
         if (node->length_axis) *copy = clt_sequence_input(clone, node->name, node->dtype, shape, node->length_axis);
         else *copy = clt_input(clone, node->name, node->dtype, shape);
         break;
+    case CLT_NODE_RECEIVED: *copy = clt_received(clone, node->name, node->dtype, shape); break;
     case CLT_NODE_STATE:
         *copy = clt_state(clone, node->name, node->dtype, shape);
         if (clt_tensor_valid(*copy)) (*copy)->in_host = node->in_host;
@@ -72,12 +73,14 @@ static clt_status copy_nodes(const clt_graph *graph, const bool *marks, clt_size
         else CLT_TRY(copy_leaf(clone, node, sizes, &map[i]));
         map[i]->layout = node->layout;
         map[i]->segment = node->segment;
+        map[i]->stage = node->stage;
         map[i]->backward = node->backward;
         map[i]->unread = node->unread;
         map[i]->boundary = node->boundary;
         for (int k = 0; node->op && k < node->op->more_outputs; k++) {
             clt_tensor *output = map[node->outputs[k]->index] = map[i]->outputs[k];
             output->segment = node->segment;
+            output->stage = node->stage;
             output->backward = node->backward;
         }
     }
@@ -101,6 +104,7 @@ clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, i
     if (graph->rng) copy->rng = copies[graph->rng->index];
     copy->n_random_sites = graph->n_random_sites;
     copy->segment = graph->segment;
+    copy->stage = graph->stage;
     copy->backward = graph->backward;
     clt_free(marks);
     *clone = copy;

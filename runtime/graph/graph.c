@@ -33,6 +33,7 @@ static clt_status graph_adopt(clt_graph *graph, clt_tensor *tensor) {
     }
     tensor->graph = graph;
     tensor->segment = graph->segment;
+    tensor->stage = graph->stage;
     tensor->backward = graph->backward;
     tensor->index = (int)graph->n_nodes;
     graph->nodes[graph->n_nodes++] = tensor;
@@ -537,6 +538,11 @@ clt_tensor *clt_fixed_input(clt_graph *graph, const char *name, clt_dtype dtype,
     clt_status status = check_values("fixed input", name, dtype, &shape);
     if (status < 0) return clt_graph_fail(graph, status);
     return add_variable(graph, "fixed input", name, &(clt_variable){.dtype = dtype, .shape = shape, .is_input = true});
+}
+
+clt_tensor *clt_received(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {
+    clt_status status = check_leaf("received tensor", name, &shape);
+    return status < 0 ? clt_graph_fail(graph, status) : leaf(graph, CLT_NODE_RECEIVED, name, dtype, shape);
 }
 
 clt_tensor *clt_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {

@@ -53,6 +53,7 @@ typedef enum clt_tensor_kind {
     CLT_NODE_INPUT,   /* fed by the host each step */
     CLT_NODE_VARIABLE,
     CLT_NODE_STATE, /* memory of a plan's owner, zero at first: optimizer moments, metric sums */
+    CLT_NODE_RECEIVED, /* of another stage of a pipeline: fed by the host as an input is, and no field of a batch */
     CLT_NODE_OP,
     CLT_NODE_OUTPUT /* a further result of the op inputs[0] */
 } clt_tensor_kind;
@@ -101,6 +102,7 @@ struct clt_tensor {
     /* What whoever compiles a plan decides. */
     clt_layout layout;
     int segment;                  /* of the plan, from 0: runs name the segments that they run */
+    int stage;                    /* of a pipeline (pipeline/cut.h) */
     bool backward;                /* of backward, or behind it */
     bool kept;                    /* is read after the run: stays as it is */
     bool boundary;                /* clt_checkpoint_boundary */
@@ -118,6 +120,7 @@ struct clt_graph {
     int64_t batch;           /* dimension 0 of the first input that has one; 0: there is none yet */
     int64_t length;          /* of sequence inputs; 0: there is none yet */
     int segment;             /* of the nodes that are made now */
+    int stage;               /* likewise */
     bool backward;           /* they are of backward, or behind it */
     int n_random_sites;      /* random ops so far: tells their streams apart */
     clt_tensor *invalid;
@@ -249,6 +252,9 @@ clt_tensor *clt_graph_fail(clt_graph *graph, clt_status status);
 /* Memory of the owner of plans: zero at first, kept from step to step. */
 clt_tensor *clt_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
 
+/* What comes from another stage of a pipeline. */
+clt_tensor *clt_received(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
+
 clt_variable *clt_graph_find_variable(const clt_graph *graph, const char *name);
 
 static inline bool clt_tensor_valid(const clt_tensor *tensor) {
@@ -272,7 +278,7 @@ static inline size_t clt_variable_bytes(const clt_variable *variable) {
     return (size_t)clt_shape_elements(&variable->shape) * clt_dtype_bytes(variable->dtype);
 }
 
-/* An input, a variable or a state: what no op of the graph makes. */
+/* An input, a variable, a state or what is received: what no op of the graph makes. */
 static inline bool clt_tensor_is_leaf(const clt_tensor *tensor) {
     return tensor->kind != CLT_NODE_OP && tensor->kind != CLT_NODE_OUTPUT;
 }

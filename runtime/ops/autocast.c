@@ -24,6 +24,7 @@ static clt_status cast(autocast *a, clt_tensor *node, int input, clt_dtype dtype
     CLT_TRY(clt_grow(&a->keys, &a->capacity, (size_t)other->index, sizeof *a->keys));
     a->keys[other->index] = a->keys[node->index] - 1;
     other->segment = node->segment;
+    other->stage = node->stage;
     node->inputs[input] = other;
     return CLT_OK;
 }

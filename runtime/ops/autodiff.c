@@ -151,6 +151,7 @@ static clt_status differentiate(walk *w, clt_tensor *loss, clt_tensor *seed, clt
     w->grads[loss->index] = seed;
     for (int i = loss->index; i >= 0; i--) {
         clt_tensor *node = graph->nodes[i];
+        graph->stage = node->stage; /* gradients are computed where the node is */
         CLT_TRY(add_slices(w, node));
         if (w->grads[i] && w->needed[i] && node->kind == CLT_NODE_OUTPUT)
             return clt_fail(CLT_E_UNSUPPORTED, "a further result of %s has no gradient", clt_node_name(node));

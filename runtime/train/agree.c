@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/train/parallel.h"
+#include "runtime/train/stage.h"
 
 /* What is compared one by one. X(words for people, how it is written, value) */
 #define FACTS(X)                                                                                                       \
@@ -11,7 +12,7 @@
     X("the loss", WHOLE, t->loss->index)                                                                               \
     X("the number of parameters", WHOLE, t->graph->n_variables)                                                        \
     X("option rules (a hash)", WHOLE, hash_rules(o))                                                                   \
-    X("the number of buckets", WHOLE, t->n_buckets)                                                                     \
+    X("the number of buckets", WHOLE, t->stage ? 0 : t->n_buckets)                                                                     \
     X("option optimizer", WHOLE, o->optimizer)                                                                         \
     X("option lr", REAL, bits(o->lr))                                                                                  \
     X("option momentum", REAL, bits(o->momentum))                                                                      \
@@ -41,6 +42,10 @@
     X("option drift_steps", WHOLE, o->drift_steps)                                                                     \
     X("option sync_batch_norm", WHOLE, o->sync_batch_norm)                                                             \
     X("option shard", WHOLE, o->shard)                                                                                 \
+    X("option pipeline.stages", WHOLE, o->pipeline.stages)                                                             \
+    X("option pipeline.microbatches", WHOLE, o->pipeline.microbatches)                                                 \
+    X("option pipeline.schedule", WHOLE, o->pipeline.schedule)                                                         \
+    X("option pipeline.split (where the second stage begins)", WHOLE, t->stage ? t->stage->begins[0]->index : 0)         \
     X("option recoverable", WHOLE, o->recoverable)                                                                     \
     X("option on_nonfinite", WHOLE, o->on_nonfinite)                                                                   \
     X("option locate_nonfinite", WHOLE, o->locate_nonfinite)
@@ -144,7 +149,7 @@ static const char *excerpt(const char *text, size_t difference, char shown[EXCER
 
 /* What the tensor is on the first rank where it is not what it is on rank 0. Called by all. */
 static clt_status tell_tensor(const clt_trainer *t, const one_sample *one, size_t node, int rank) {
-    clt_comm *comm = t->options.comm;
+    clt_comm *comm = clt_trainer_group(t);
     clt_text text = {0};
     describe(t, one, node, &text);
     uint64_t length = text.length, longest = 0, *lengths = NULL;
@@ -195,7 +200,7 @@ static taker find_taker(const clt_trainer *t, uint64_t weight) {
 static clt_status prefer_op(const clt_trainer *t, size_t *node, int rank) {
     taker own = {0}, *all = NULL;
     if (t->graph->nodes[*node]->kind == CLT_NODE_VARIABLE) own = find_taker(t, *node);
-    CLT_TRY(clt_parallel_gather_new(t->options.comm, &own, sizeof own, &all));
+    CLT_TRY(clt_parallel_gather_new(clt_trainer_group(t), &own, sizeof own, &all));
     if (all[0].node && all[0].node == all[rank].node && strcmp(all[0].attributes, all[rank].attributes)) *node = all[0].node;
     clt_free(all);
     return CLT_OK;
@@ -203,7 +208,7 @@ static clt_status prefer_op(const clt_trainer *t, size_t *node, int rank) {
 
 /* All ranks have as many tensors, and some differ: finds the first. Called by all. */
 static clt_status name_tensor(const clt_trainer *t, const one_sample *one) {
-    clt_comm *comm = t->options.comm;
+    clt_comm *comm = clt_trainer_group(t);
     size_t n = t->graph->n_nodes;
     char(*own)[CLT_HASH_TEXT] = clt_calloc(n, sizeof *own), (*all)[CLT_HASH_TEXT] = NULL;
     clt_status status = own ? CLT_OK : clt_fail_memory(n * sizeof *own);
@@ -237,7 +242,7 @@ static clt_status fail_fact(int rank, int fact, uint64_t its, uint64_t of_rank_0
 }
 
 static clt_status compare(const clt_trainer *t, const one_sample *one, const summary *all) {
-    clt_comm *comm = t->options.comm;
+    clt_comm *comm = clt_trainer_group(t);
     CLT_TRY(clt_parallel_judge(comm, &all->report, sizeof *all));
     for (int r = 1; r < clt_comm_size(comm); r++)
         for (int i = 0; i < N_FACTS; i++)
@@ -249,13 +254,13 @@ static clt_status compare(const clt_trainer *t, const one_sample *one, const sum
 }
 
 clt_status clt_parallel_check(clt_trainer *t, clt_status status) {
-    if (!t->options.comm) return status;
+    if (!clt_trainer_group(t)) return status;
     one_sample one = {0};
     if (status == CLT_OK) status = make_one_sample(t, &one);
     summary own = {.report = clt_parallel_make_report(status)}, *all = NULL;
-    CLT_TRY(agree_on_sample(t->options.comm, &one));
+    CLT_TRY(agree_on_sample(clt_trainer_group(t), &one));
     summarize(t, &one, &own);
-    status = clt_parallel_gather_new(t->options.comm, &own, sizeof own, &all);
+    status = clt_parallel_gather_new(clt_trainer_group(t), &own, sizeof own, &all);
     if (status == CLT_OK) status = compare(t, &one, all);
     clt_free(all);
     free_one_sample(&one);

@@ -90,7 +90,7 @@ static clt_status check_rules(const clt_trainer *t, clt_variable *const *variabl
         bool any = false;
         char shown[CLT_SHOWN_TEXT];
         for (int i = 0; i < n; i++) any |= clt_name_matches(variables[i]->name, t->options.rules[r].pattern);
-        if (!any)
+        if (!any && !t->stage) /* it may be another stage's */
             return clt_fail(CLT_E_NOT_FOUND, "option rules[%d]: no trained parameter's name matches \"%s\"", r, clt_show(t->options.rules[r].pattern, shown));
     }
     return CLT_OK;
@@ -144,7 +144,7 @@ clt_status clt_trainer_make_buckets(clt_trainer *t, clt_tensor *const *params, c
     int reached = 0;
     for (int i = 0; status == CLT_OK && i < n; i++)
         if (grads[i]) variables[reached++] = params[i]->variable;
-    if (status == CLT_OK && !reached) status = clt_fail(CLT_E_INVALID, "the loss does not depend on any parameter that is trained");
+    if (status == CLT_OK && !reached) status = clt_fail(CLT_E_INVALID, "the loss does not depend on any parameter that is trained%s", t->stage ? " of this stage of the pipeline" : "");
     if (status == CLT_OK) status = check_rules(t, variables, reached);
     if (status == CLT_OK && t->options.comm) sort_by_use(t->graph, variables, uses, reached);
     if (status == CLT_OK) status = fill_buckets(t, variables, reached);

@@ -13,6 +13,7 @@
 #include "runtime/data/preprocessing.h"
 #include "runtime/train/compress.h"
 #include "runtime/train/parallel.h"
+#include "runtime/train/stage.h"
 #include "runtime/train/position.h"
 #include "runtime/train/preprocessing.h"
 #include "runtime/train/safetensors.h"
@@ -29,10 +30,14 @@ static const char choices_key[] = "cltrain.choices"; /* of the rows that serve t
 typedef struct item {
     char *name;
     clt_shape shape;
-    clt_memory *memory; /* NULL: `host`, and if that is NULL too, `count` as one I64 */
+    clt_memory *memory; /* NULL: `host`, or what another stage has */
     float *host;
     size_t offset_bytes, bytes;
+    bool is_count; /* it is `count`, as one I64 */
     int64_t count;
+    int number;    /* among all that a file of this kind may have */
+    int stage;     /* of a pipeline: whose it is */
+    bool remote;   /* it is not this one's */
     bool zero;                  /* of a file that has none, it becomes 0 */
     const clt_variable *variable; /* whose values they are; NULL: of a state */
     bool merged;                /* its adapter is added when it is written */
@@ -57,6 +62,7 @@ static clt_status items_add(item_list *list, clt_text *name, item new_item) {
         return status;
     }
     new_item.name = name->data;
+    new_item.number = (int)list->n;
     list->items[list->n++] = new_item; /* NOLINT(clang-analyzer-core.NullDereference): clt_grow has made them */
     return CLT_OK;
 }
@@ -73,7 +79,13 @@ static clt_status add_tracked(const clt_trainer *t, const clt_variable *v, item_
     if (!v->is_buffer || !clt_ends_with(v->name, mean_suffix)) return CLT_OK;
     clt_text name = {0};
     clt_text_add(&name, "%.*s" CLT_TRACKED_SUFFIX, (int)(strlen(v->name) - strlen(mean_suffix)), v->name);
-    return items_add(list, &name, (item){.bytes = sizeof(int64_t), .count = t->steps * t->options.accumulate + t->micro});
+    return items_add(list, &name, (item){.bytes = sizeof(int64_t), .is_count = true, .count = t->steps * t->options.accumulate + t->micro});
+}
+
+static void add_stage(const clt_trainer *t, const clt_variable *v, item *it) {
+    if (!t->stage) return;
+    it->stage = t->stage->stage_of[v->index];
+    it->remote = t->stage->others[v->index];
 }
 
 static clt_status add_variables(clt_trainer *t, bool with_tracked, selection which, item_list *list) {
@@ -84,7 +96,8 @@ static clt_status add_variables(clt_trainer *t, bool with_tracked, selection whi
         if (which != SELECT_ALL && v->adapts != adapters) continue;
         clt_text name = {0};
         item it = {.shape = v->shape, .bytes = clt_variable_bytes(v), .variable = v, .merged = which == SELECT_MODEL && v->adapter};
-        CLT_TRY(clt_state_store_variable(t->store, v, &it.memory));
+        add_stage(t, v, &it);
+        if (!it.remote) CLT_TRY(clt_state_store_variable(t->store, v, &it.memory));
         clt_text_add(&name, "%s%s", adapters ? CLT_PEFT_PREFIX : "", v->name);
         CLT_TRY(items_add(list, &name, it));
         if (with_tracked) CLT_TRY(add_tracked(t, v, list));
@@ -113,14 +126,54 @@ static clt_status add_group_state(clt_trainer *t, const char *what, int g, const
     return CLT_OK;
 }
 
+/* The same order on all stages, each of which has buckets of its own. */
+static clt_status add_stages_state(clt_trainer *t, const char *what, item_list *list) {
+    for (size_t i = 0; i < t->n_variables; i++) {
+        const clt_variable *v = t->graph->variables[i];
+        char flat[64];
+        int g = 0, place = 0;
+        clt_text name = {0};
+        item it = {.shape = v->shape, .bytes = clt_variable_bytes(v)};
+        if (!t->stage->reached[i]) continue;
+        add_stage(t, v, &it);
+        if (!it.remote && clt_bucket_find(t, v, &g, &place)) {
+            CLT_TRY(clt_state_store_get(t->store, clt_bucket_name(what, g, flat), (size_t)t->buckets[g].elements * sizeof(float), &it.memory));
+            it.offset_bytes = (size_t)t->buckets[g].offsets[place] * sizeof(float);
+        }
+        clt_text_add(&name, CLT_STATE_PREFIX "%s.%s", what, v->name);
+        CLT_TRY(items_add(list, &name, it));
+    }
+    return CLT_OK;
+}
+
 static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list) {
     const char *names[CLT_MAX_OPTIMIZER_STATES + 1];
     int n = clt_optimizer_states(&t->options, names);
+    for (int s = 0; t->stage && s < n; s++) CLT_TRY(add_stages_state(t, names[s], list));
+    if (t->stage) return CLT_OK;
     if (micro > 0) names[n++] = "accumulated";
     for (int s = 0; s < n; s++)
         for (int g = 0; g < t->n_buckets; g++)
             CLT_TRY(add_group_state(t, names[s], g, clt_shards_whole(t, s, g), list));
     return CLT_OK;
+}
+
+/* ---- stages of a pipeline: the first reads and writes files ---- */
+
+/* Above those of any edge. */
+enum { TAG = 0x7fffff00 };
+
+static clt_status send_values(const clt_trainer *t, const void *values, size_t bytes, int stage) {
+    return clt_comm_send(t->stage->comm, values, bytes, CLT_U8, stage, TAG, NULL);
+}
+
+static clt_status receive_values(const clt_trainer *t, void *values, size_t bytes, int stage) {
+    return clt_comm_receive(t->stage->comm, values, bytes, CLT_U8, stage, TAG, NULL);
+}
+
+/* Of a training by micro-batches of one batch, as a pipeline's is, each batch is an update. */
+static int batches_per_update(const clt_trainer *t) {
+    return t->stage ? 1 : t->options.accumulate;
 }
 
 /* ---- saving ---- */
@@ -129,7 +182,7 @@ static clt_run_position position_of(const clt_trainer *t, const clt_loader *load
     clt_run_position p = {.whole = true,
                           .optimizer = t->options.optimizer,
                           .steps = t->steps,
-                          .accumulate = t->options.accumulate,
+                          .accumulate = batches_per_update(t),
                           .micro = t->micro,
                           .skipped = skipped,
                           .seed = t->options.seed,
@@ -170,37 +223,69 @@ static clt_status merge(clt_trainer *t, const clt_variable *weight, float *value
     return status;
 }
 
+/* `values` have room for it. */
+static clt_status read_item(clt_trainer *t, const item *it, void *values) {
+    if (it->is_count) memcpy(values, &it->count, sizeof it->count);
+    else if (it->host) memcpy(values, it->host, it->bytes);
+    else if (it->remote) return receive_values(t, values, it->bytes, it->stage);
+    else CLT_TRY(clt_memory_read(it->memory, it->offset_bytes, values, it->bytes));
+    return it->merged ? merge(t, it->variable, values) : CLT_OK;
+}
+
 static clt_status write_item(clt_trainer *t, clt_safetensors_writer *writer, const item *it) {
-    if (it->host) return clt_safetensors_writer_write(writer, it->host, it->bytes);
-    if (!it->memory) return clt_safetensors_writer_write(writer, &it->count, sizeof it->count);
     void *values = clt_alloc(it->bytes);
     if (!values) return clt_fail_memory(it->bytes);
-    clt_status status = clt_memory_read(it->memory, it->offset_bytes, values, it->bytes);
-    if (status == CLT_OK && it->merged) status = merge(t, it->variable, values);
+    clt_status status = read_item(t, it, values);
     if (status == CLT_OK) status = clt_safetensors_writer_write(writer, values, it->bytes);
     clt_free(values);
     return status;
 }
 
-static clt_status write_file(clt_trainer *t, const char *path, const item_list *list, const clt_safetensors_pair *pairs, size_t n_pairs) {
-    clt_safetensors_writer *writer = NULL;
+static clt_status send_item(clt_trainer *t, const item *it) {
+    void *values = clt_alloc(it->bytes);
+    if (!values) return clt_fail_memory(it->bytes);
+    clt_status status = read_item(t, it, values);
+    if (status == CLT_OK) status = send_values(t, values, it->bytes, 0);
+    clt_free(values);
+    return status;
+}
+
+static clt_status open_writer(clt_safetensors_writer **writer, const char *path, const item_list *list, const clt_safetensors_pair *pairs, size_t n_pairs) {
     clt_safetensors_entry *entries = clt_calloc(list->n, sizeof *entries);
-    clt_status status;
     if (!entries) return clt_fail_memory(list->n * sizeof *entries);
     for (size_t i = 0; i < list->n; i++)
         entries[i] = (clt_safetensors_entry){
             .name = list->items[i].name,
-            .dtype = list->items[i].memory || list->items[i].host ? CLT_SAFETENSORS_F32 : CLT_SAFETENSORS_I64,
+            .dtype = list->items[i].is_count ? CLT_SAFETENSORS_I64 : CLT_SAFETENSORS_F32,
             .shape = list->items[i].shape,
         };
-    CLT_TRY_GOTO(clt_safetensors_writer_open(&writer, path, entries, list->n, pairs, n_pairs));
-    for (size_t i = 0; i < list->n; i++) CLT_TRY_GOTO(write_item(t, writer, &list->items[i]));
-    clt_free(entries);
-    return clt_safetensors_writer_commit(writer);
-fail:
-    clt_safetensors_writer_abort(writer);
+    clt_status status = clt_safetensors_writer_open(writer, path, entries, list->n, pairs, n_pairs);
     clt_free(entries);
     return status;
+}
+
+/* All of the items, or of a stage but the first its own. An error ends the group, for others wait. */
+static clt_status move_items(clt_trainer *t, clt_safetensors_writer *writer, const item_list *list) {
+    bool sends = t->stage && t->stage->index > 0;
+    clt_status status = CLT_OK;
+    for (size_t i = 0; i < list->n && status == CLT_OK; i++) {
+        const item *it = &list->items[i];
+        if (!sends) status = write_item(t, writer, it);
+        else if (!it->remote && !it->is_count) status = send_item(t, it);
+    }
+    return t->stage ? clt_trainer_tell_all(t, status) : status;
+}
+
+/* Without a path nothing is written; of a pipeline the first stage writes, and the others give it what they have. */
+static clt_status write_file(clt_trainer *t, const char *path, const item_list *list, const clt_safetensors_pair *pairs, size_t n_pairs) {
+    clt_safetensors_writer *writer = NULL;
+    bool writes = !t->stage || t->stage->index == 0;
+    clt_status status = writes ? open_writer(&writer, path, list, pairs, n_pairs) : CLT_OK;
+    if (t->stage) status = clt_parallel_agree(t->stage->comm, status);
+    if (status == CLT_OK) status = move_items(t, writer, list);
+    if (status == CLT_OK && writes) status = clt_safetensors_writer_commit(writer);
+    else clt_safetensors_writer_abort(writer);
+    return t->stage && clt_comm_state(t->stage->comm) == CLT_OK ? clt_parallel_agree(t->stage->comm, status) : status;
 }
 
 /* What must not become a file. */
@@ -257,15 +342,15 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     if (alpha[0]) pairs[n_pairs++] = (clt_safetensors_pair){CLT_ALPHA_KEY, alpha};
     n_pairs += add_use(t, pairs + n_pairs);
     if (status == CLT_OK) status = write_file(t, path, &list, pairs, n_pairs);
-    if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
+    if (status == CLT_OK && path) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
     clt_text_free(&choices);
     items_free(&list);
     return status;
 }
 
 clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
-    bool parts = t && clt_trainer_shards(t) > 1;
-    if (!t || (!path && !parts)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
+    bool parts = t && clt_trainer_shards(t) > 1, sends = t && t->stage && t->stage->index > 0;
+    if (!t || (!path && !parts && !sends)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
     CLT_TRY(clt_average_check_unused(t));
     CLT_TRY(clt_nonfinite_check(t));
@@ -273,7 +358,7 @@ clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const c
     if (t->options.comm && t->micro > 0)
         return clt_fail(CLT_E_STATE, "between the micro-batches of an update each rank has sums of its own: nothing is saved");
     clt_status status = parts ? clt_shards_gather(t) : CLT_OK;
-    if (status == CLT_OK && path) status = save(t, loader, path);
+    if (status == CLT_OK && (path || sends)) status = save(t, loader, path);
     clt_shards_drop(t);
     return status;
 }
@@ -290,7 +375,7 @@ static clt_status save_weights(clt_trainer *t, selection which, const char *path
 }
 
 clt_status clt_weights_save(clt_trainer *t, const char *path) {
-    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
+    if (!t || (!path && !(t->stage && t->stage->index > 0))) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
     return save_weights(t, SELECT_MODEL, path);
 }
 
@@ -315,10 +400,10 @@ static clt_status check_position(const clt_trainer *t, const clt_loader *loader,
     if (p->optimizer != t->options.optimizer)
         return clt_fail(CLT_E_MISMATCH, "%s was trained with optimizer %s, not %s", path, clt_run_position_optimizer(p->optimizer),
                         clt_run_position_optimizer(t->options.optimizer));
-    if (p->accumulate != t->options.accumulate)
+    if (p->accumulate != batches_per_update(t))
         return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld micro-batches an update, not %d", path,
-                        (long long)p->accumulate, t->options.accumulate);
-    if (t->options.comm && p->micro > 0)
+                        (long long)p->accumulate, batches_per_update(t));
+    if (clt_trainer_group(t) && p->micro > 0)
         return clt_fail(CLT_E_MISMATCH, "%s was saved by one process between two updates: several cannot go on from it", path);
     if (loader && p->has_loader && p->loader_batches != clt_loader_batches(loader))
         return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld batches an epoch, not %lld: expected as many samples and the same batch size", path,
@@ -450,10 +535,11 @@ static clt_status read_values(const clt_weight_files *files, const item_list *li
     return CLT_OK;
 }
 
-static clt_status write_values(const item_list *list, void *const *values) {
+static clt_status write_values(const clt_trainer *t, const item_list *list, void *const *values) {
     for (size_t i = 0; i < list->n; i++) {
         const item *it = &list->items[i];
         if (it->host) memcpy(it->host, values[i], it->bytes);
+        else if (it->remote) CLT_TRY(send_values(t, values[i], it->bytes, it->stage));
         else CLT_TRY(clt_memory_write(it->memory, it->offset_bytes, values[i], it->bytes));
     }
     return CLT_OK;
@@ -482,47 +568,130 @@ static clt_status restore_run(clt_trainer *t, const clt_run_position *p, const c
     return restore_choices(t, choices);
 }
 
-static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_files *files, const char *path, const purpose *what, item_list *list,
-                          void ***values, clt_run_position *restored) {
-    clt_run_position p = {0};
-    clt_safetensors *file = clt_weight_files_first(files);
-    if (!what->weights) CLT_TRY(clt_run_position_read(&p, file, path));
-    CLT_TRY(check_position(t, loader, path, &p));
-    if (!what->matching) CLT_TRY(check_data(t, files, path));
+/* A file that is being loaded: the items that are taken of it, with their values. */
+typedef struct loading {
+    clt_weight_files *files;
+    item_list list;
+    void **values;
+    clt_run_position position;
+} loading;
+
+static void free_loading(loading *l) {
+    for (size_t i = 0; l->values && i < l->list.n; i++) clt_free(l->values[i]);
+    clt_free(l->values);
+    items_free(&l->list);
+    clt_weight_files_close(l->files);
+}
+
+/* What files of the purpose may have; number i is the item with that number, until some are left out. */
+static clt_status list_items(clt_trainer *t, const purpose *what, const clt_run_position *p, item_list *list) {
     CLT_TRY(add_variables(t, false, what->adapters ? SELECT_ADAPTERS : SELECT_ALL, list));
-    if (!p.whole && !what->adapters) clear_missing_adapters(files, list);
-    if (p.whole || (!what->adapters && has_adapters(list))) CLT_TRY(check_alpha(t, files, path));
-    if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
-    CLT_TRY(what->matching ? keep_matching(files, path, list, what) : check_file(files, path, list, what));
-    *values = clt_calloc(list->n, sizeof **values);
-    if (!*values) return clt_fail_memory(list->n * sizeof **values);
-    CLT_TRY(read_values(files, list, what, *values));
-    /* First, for a caller's function may fail: then nothing else has changed. */
-    if (p.whole) CLT_TRY(clt_initialize_variables(t->graph, t->store, p.seed, CLT_INITIALIZE_UNSAVED_ANEW));
-    if (p.whole) CLT_TRY(clt_trainer_set_note(t, clt_weight_files_metadata(files, note_key)));
-    if (loader && p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
-    clt_trouble before = t->trouble;
+    return p->whole ? add_optimizer_state(t, (int)p->micro, list) : CLT_OK;
+}
+
+/* Nothing is changed yet. */
+static clt_status read_file(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what, loading *l) {
+    clt_run_position *p = &l->position;
+    CLT_TRY(clt_weight_files_open(&l->files, path));
+    if (!what->weights) CLT_TRY(clt_run_position_read(p, clt_weight_files_first(l->files), path));
+    CLT_TRY(check_position(t, loader, path, p));
+    if (!what->matching) CLT_TRY(check_data(t, l->files, path));
+    CLT_TRY(list_items(t, what, p, &l->list));
+    if (!p->whole && !what->adapters) clear_missing_adapters(l->files, &l->list);
+    if (p->whole || (!what->adapters && has_adapters(&l->list))) CLT_TRY(check_alpha(t, l->files, path));
+    CLT_TRY(what->matching ? keep_matching(l->files, path, &l->list, what) : check_file(l->files, path, &l->list, what));
+    l->values = clt_calloc(l->list.n, sizeof *l->values);
+    if (!l->values) return clt_fail_memory(l->list.n * sizeof *l->values);
+    return read_values(l->files, &l->list, what, l->values);
+}
+
+/* What a caller's function may fail in comes first: then nothing else has changed. */
+static clt_status begin_restoring(clt_trainer *t, clt_loader *loader, const clt_run_position *p, const char *note) {
+    if (p->whole) CLT_TRY(clt_initialize_variables(t->graph, t->store, p->seed, CLT_INITIALIZE_UNSAVED_ANEW, t->stage ? t->stage->others : NULL));
+    if (p->whole) CLT_TRY(clt_trainer_set_note(t, note));
+    if (loader && p->has_loader) CLT_TRY(clt_loader_set_position(loader, p->loader));
     t->trouble = CLT_TROUBLE_TORN; /* until all is written */
     t->has_gradients = false;
-    t->averaged = p.whole;
-    CLT_TRY(write_values(list, *values));
-    *restored = p;
-    if (p.whole) CLT_TRY(restore_run(t, &p, clt_safetensors_metadata(file, choices_key)));
-    t->trouble = p.whole && !t->options.comm ? CLT_TROUBLE_NONE : before;
+    t->averaged = p->whole;
+    return CLT_OK;
+}
+
+static clt_status restore(clt_trainer *t, clt_loader *loader, const loading *l) {
+    const clt_run_position *p = &l->position;
+    clt_safetensors *file = clt_weight_files_first(l->files);
+    clt_trouble before = t->trouble;
+    CLT_TRY(begin_restoring(t, loader, p, clt_weight_files_metadata(l->files, note_key)));
+    CLT_TRY(write_values(t, &l->list, l->values));
+    if (p->whole) CLT_TRY(restore_run(t, p, clt_safetensors_metadata(file, choices_key)));
+    t->trouble = p->whole && !t->options.comm ? CLT_TROUBLE_NONE : before;
     return CLT_OK;
 }
 
 static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what, clt_run_position *restored) {
-    clt_weight_files *files;
-    item_list list = {0};
-    void **values = NULL;
-    CLT_TRY(clt_weight_files_open(&files, path));
-    clt_status status = restore(t, loader, files, path, what, &list, &values, restored);
+    loading l = {0};
+    clt_status status = read_file(t, loader, path, what, &l);
+    if (status == CLT_OK) status = restore(t, loader, &l);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "restored %s at step %lld", path, (long long)t->steps);
-    for (size_t i = 0; values && i < list.n; i++) clt_free(values[i]);
-    clt_free(values);
-    items_free(&list);
-    clt_weight_files_close(files);
+    *restored = l.position;
+    free_loading(&l);
+    return status;
+}
+
+/* ---- stages of a pipeline: the first has read the file ---- */
+
+/* Which items of those that there may be. */
+static void mark_taken(const item_list *list, bool *taken) {
+    for (size_t i = 0; i < list->n; i++) taken[list->items[i].number] = true;
+}
+
+/* In the order in which the first stage sends them. */
+static clt_status receive_items(const clt_trainer *t, const item_list *list, const bool *taken) {
+    clt_status status = CLT_OK;
+    for (size_t i = 0; i < list->n && status == CLT_OK; i++) {
+        const item *it = &list->items[i];
+        if (it->remote || !taken[i]) continue;
+        void *values = clt_alloc(it->bytes);
+        status = values ? receive_values(t, values, it->bytes, 0) : clt_fail_memory(it->bytes);
+        if (status == CLT_OK) status = clt_memory_write(it->memory, it->offset_bytes, values, it->bytes);
+        clt_free(values);
+    }
+    return status;
+}
+
+/* On a stage behind the first. */
+static clt_status restore_stage(clt_trainer *t, clt_loader *loader, const clt_run_position *p, const item_list *list, const bool *taken) {
+    clt_trouble before = t->trouble;
+    CLT_TRY(begin_restoring(t, loader, p, NULL)); /* the first stage writes it */
+    CLT_TRY(receive_items(t, list, taken));
+    if (p->whole) CLT_TRY(restore_run(t, p, NULL));
+    t->trouble = p->whole ? CLT_TROUBLE_NONE : before;
+    return CLT_OK;
+}
+
+static clt_status hand_out(clt_trainer *t, clt_loader *loader, const purpose *what, loading *l) {
+    item_list all = {0};
+    bool *taken = NULL;
+    clt_comm *comm = t->stage->comm;
+    clt_status status;
+    CLT_TRY(clt_parallel_tell(comm, &l->position, sizeof l->position));
+    CLT_TRY_GOTO(list_items(t, what, &l->position, &all));
+    taken = clt_calloc(all.n + 1, sizeof *taken);
+    CLT_TRY_GOTO(taken ? CLT_OK : clt_fail_memory(all.n));
+    if (t->stage->index == 0) mark_taken(&l->list, taken);
+    CLT_TRY_GOTO(clt_parallel_tell(comm, taken, all.n * sizeof *taken));
+    status = t->stage->index == 0 ? restore(t, loader, l) : restore_stage(t, loader, &l->position, &all, taken);
+fail:
+    clt_free(taken);
+    items_free(&all);
+    return status;
+}
+
+static clt_status load_stages(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what) {
+    loading l = {0};
+    clt_status status = t->stage->index == 0 ? read_file(t, loader, path, what, &l) : CLT_OK;
+    status = clt_parallel_agree(t->stage->comm, status);
+    if (status == CLT_OK) status = clt_trainer_tell_all(t, hand_out(t, loader, what, &l));
+    free_loading(&l);
     return status;
 }
 
@@ -572,6 +741,7 @@ static clt_status load(clt_trainer *t, clt_loader *loader, const char *path, con
     clt_run_position p = {0};
     clt_comm *comm = t->options.comm;
     CLT_TRY(clt_average_check_unused(t));
+    if (t->stage) return load_stages(t, loader, path, what);
     if (!comm) return load_file(t, loader, path, what, &p);
     clt_status status = clt_trainer_shards(t) > 1 ? clt_shards_make(t) : CLT_OK;
     if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, what, &p);

@@ -74,10 +74,10 @@ static clt_status initialize(const clt_variable *v, clt_state_store *store, uint
     return status;
 }
 
-clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which) {
+clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which, const bool *others) {
     for (size_t i = 0; i < graph->n_variables; i++) {
         const clt_variable *v = graph->variables[i];
-        if (!clt_variable_is_kept(v)) continue; /* constants are in the store, inputs are set */
+        if (!clt_variable_is_kept(v) || (others && others[i])) continue; /* constants are in the store, inputs are set */
         if (which != CLT_INITIALIZE_ALL && !v->unsaved) continue;
         bool first = true;
         if (which != CLT_INITIALIZE_UNSAVED_ANEW) CLT_TRY(clt_state_store_begin(store, v, &first));

@@ -171,6 +171,7 @@ static clt_status search_step(clt_trainer *t, const clt_batch *batch, clt_step *
 clt_status clt_trainer_locate_nonfinite(clt_trainer *t, const clt_batch *batch, clt_nonfinite_origin *origin) {
     clt_step *step = NULL;
     if (!t || !origin) return clt_fail(CLT_E_INVALID, "clt_trainer_locate_nonfinite: trainer or origin is NULL");
+    if (t->stage) return clt_fail(CLT_E_UNSUPPORTED, "clt_trainer_locate_nonfinite: a stage of a pipeline has a part of the graph; expected a trainer of the whole model");
     CLT_TRY(clt_trainer_check_batch(t, batch));
     *origin = (clt_nonfinite_origin){.step = t->steps + 1};
     if (batch->samples == 0 && !clt_trainer_synchronizes(t)) {

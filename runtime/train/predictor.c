@@ -10,7 +10,7 @@ static clt_status check_output(const clt_device *device, const clt_tensor *outpu
 
 static clt_status fill(clt_trainer *forward, const clt_predictor_options *options) {
     clt_initialize which = options->weights ? CLT_INITIALIZE_UNSAVED : CLT_INITIALIZE_ALL;
-    CLT_TRY(clt_initialize_variables(forward->graph, forward->store, options->seed, which));
+    CLT_TRY(clt_initialize_variables(forward->graph, forward->store, options->seed, which, NULL));
     return options->weights ? clt_weights_load(forward, options->weights) : CLT_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/exec/carry.h"
 #include "runtime/exec/storage.h"
 #include "runtime/train/compress.h"
+#include "runtime/train/stage.h"
 
 const clt_metric_names clt_train_metric_names = {"train.loss", "train.correct", "train.mse"};
 const clt_metric_names clt_eval_metric_names = {"eval.loss", "eval.correct", "eval.mse"};
@@ -339,7 +340,7 @@ static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_g
     if (loss_scale && !compression_unscales(t)) hyper = clt_hyper_unscale(hyper, loss_scale);
     clt_tensor *record = guards(t) ? clt_state(step->graph, clt_record_name, CLT_I32, CLT_SHAPE(CLT_RECORD_COUNT)) : NULL;
     clt_tensor *factor =
-        clt_clip_scale(flat_grads, t->n_buckets, hyper, clt_trainer_shards(t) > 1, clip, record, guard_attributes(&t->options));
+        clt_clip_scale(flat_grads, t->n_buckets, hyper, clt_trainer_shards(t) > 1 || t->stage, clip, record, guard_attributes(&t->options));
     for (int i = 0; i < t->n_buckets; i++)
         CLT_TRY(update_bucket(t, step, i, flat_grads[i], hyper, factor, targets));
     if (loss_scale) CLT_TRY(add_target(targets, clt_loss_scale(loss_scale, factor)));
@@ -349,13 +350,13 @@ static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_g
 /* Sums over micro-batches; the nodes after them are the next segment of the plan. */
 static clt_status add_accumulation(clt_trainer *t, clt_step *step, clt_tensor **flat_grads,
                                    target_list *targets) {
-    if (t->options.accumulate == 1) return CLT_OK;
-    for (int i = 0; i < t->n_buckets; i++) {
+    for (int i = 0; i < t->n_buckets && t->options.accumulate > 1; i++) {
         clt_tensor *sum = flat_state(step->graph, "accumulated", i, clt_tensor_elements(flat_grads[i]));
         flat_grads[i] = clt_accumulate(sum, flat_grads[i], step->hyper);
         CLT_TRY(add_target(targets, flat_grads[i]));
     }
-    clt_graph_next_segment(step->graph);
+    if (t->stage) step->graph->segment = CLT_SEGMENT_UPDATE;
+    else if (t->options.accumulate > 1) clt_graph_next_segment(step->graph);
     return clt_graph_status(step->graph);
 }
 
@@ -394,7 +395,48 @@ static clt_status add_gradients(clt_trainer *t, clt_step *step, clt_tensor *loss
     return CLT_OK;
 }
 
-static clt_status add_backward(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor *const *params, int n,
+/* ---- the stage of a pipeline ---- */
+
+/* Targets of other stages are theirs. */
+static void keep_own(const clt_trainer *t, target_list *targets) {
+    size_t kept = 0;
+    for (size_t i = 0; i < targets->n; i++)
+        if (targets->items[i]->stage == t->stage->index || targets->items[i]->stage == CLT_STAGE_ANY) targets->items[kept++] = targets->items[i];
+    targets->n = kept;
+}
+
+/* What this stage computes for others is a target of its own. `grads` (n of them, some NULL) are targets of the whole as well. */
+static clt_status cut(const clt_trainer *t, clt_step *step, clt_tensor *const *grads, int n, target_list *targets) {
+    target_list all = {0};
+    clt_status status = CLT_OK;
+    for (size_t i = 0; status == CLT_OK && i < targets->n; i++) status = add_target(&all, targets->items[i]);
+    for (int i = 0; status == CLT_OK && i < n; i++)
+        if (grads[i]) status = add_target(&all, grads[i]);
+    if (status == CLT_OK) status = clt_stages_cut(step->graph, all.items, (int)all.n, t->stage->index, clt_stage_is_apart(t), &step->edges);
+    clt_free(all.items);
+    keep_own(t, targets);
+    for (size_t i = 0; status == CLT_OK && i < step->edges.n; i++) {
+        const clt_edge *edge = &step->edges.items[i];
+        if (edge->from == t->stage->index && !clt_tensor_is_leaf(edge->tensor)) status = add_target(targets, edge->tensor);
+    }
+    return status;
+}
+
+/* Leaves this stage's parameters, of which *n are left. */
+static clt_status cut_backward(clt_trainer *t, clt_step *step, clt_tensor **params, clt_tensor **grads, int *n, target_list *targets) {
+    int kept = 0;
+    CLT_TRY(cut(t, step, grads, *n, targets));
+    for (int i = 0; i < *n; i++) {
+        t->stage->reached[params[i]->variable->index] |= grads[i] != NULL;
+        if (t->stage->others[params[i]->variable->index]) continue;
+        params[kept] = params[i];
+        grads[kept++] = grads[i];
+    }
+    *n = kept;
+    return CLT_OK;
+}
+
+static clt_status add_backward(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor **params, int n,
                                clt_tensor **grads, target_list *targets) {
     clt_graph *g = step->graph;
     if (step->purpose == CLT_PURPOSE_LOCATE) return add_gradients(t, step, loss, params, n, grads, targets);
@@ -402,6 +444,7 @@ static clt_status add_backward(clt_trainer *t, clt_step *step, clt_tensor *loss,
     add_hyper(t, step);
     CLT_TRY(clt_graph_status(g));
     CLT_TRY(clt_gradients(loss, seed, params, n, grads));
+    if (t->stage) CLT_TRY(cut_backward(t, step, params, grads, &n, targets));
     CLT_TRY(clt_trainer_make_buckets(t, params, grads, n));
     clt_tensor **flat_grads = clt_calloc((size_t)t->n_buckets, sizeof *flat_grads);
     if (!flat_grads) return clt_fail_memory((size_t)t->n_buckets * sizeof *flat_grads);
@@ -487,7 +530,8 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
     if (step->sizes.batch == 0) return add_training(t, step, as_told(t->loss, map), targets);
     if (step->purpose == CLT_PURPOSE_PREDICT) {
         step->result = as_told(step->predicted, map);
-        return add_target(targets, step->result);
+        CLT_TRY(add_target(targets, step->result));
+        return t->stage ? cut(t, step, NULL, 0, targets) : CLT_OK;
     }
     bool training = step->purpose == CLT_PURPOSE_TRAIN;
     clt_tensor *loss = as_told(t->loss, map);
@@ -499,7 +543,8 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
         CLT_TRY(add_target(targets, step->result));
     }
     CLT_TRY(add_metrics(t, step, training ? &clt_train_metric_names : &clt_eval_metric_names, loss, output, truth, targets));
-    return training ? add_training(t, step, loss, targets) : CLT_OK;
+    if (training) return add_training(t, step, loss, targets);
+    return t->stage ? cut(t, step, NULL, 0, targets) : CLT_OK;
 }
 
 /* What becomes of the graph: a plan, a plan for questions alone, or a list of its problems. */
@@ -529,6 +574,7 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
     if (step->sizes.batch == 0 && !clt_trainer_synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
     else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, (clt_sizes){CLT_MAX(step->sizes.batch, 1), step->sizes.length}, &step->graph, &map));
     if (map && t->options.precision != CLT_PRECISION_F32) CLT_TRY_GOTO(clt_graph_autocast(step->graph, clt_trainer_low(t)));
+    if (t->stage) CLT_TRY_GOTO(clt_stage_assign(t, step, map));
     CLT_TRY_GOTO(fill_step(t, step, map, &targets));
     CLT_TRY_GOTO(clt_weights16_read(t, step));
     clt_plan_options options = {
@@ -541,7 +587,8 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .unfused = step->purpose == CLT_PURPOSE_LOCATE,
         .run = &t->run,
         .tune = clt_tune_on_first_use,
-        .comm = t->options.comm,
+        .comm = clt_trainer_group(t),
+        .resumed = t->stage != NULL,
         .all_or_nothing = t->options.recoverable,
         .backends = t->options.backends,
         .passes = t->options.passes,
@@ -557,7 +604,9 @@ fail:
 
 void clt_step_destroy(clt_step *step) {
     if (!step) return;
+    clt_step_destroy(step->more);
     clt_plan_destroy(step->plan);
+    clt_free(step->edges.items);
     clt_graph_destroy(step->graph);
     clt_free(step);
 }

@@ -1,6 +1,7 @@
 #include "runtime/data/preprocessing.h"
 #include "runtime/train/compress.h"
 #include "runtime/train/parallel.h"
+#include "runtime/train/stage.h"
 #include "runtime/train/preprocessing.h"
 
 #include <math.h>
@@ -114,9 +115,11 @@ static clt_status check_tensors(const clt_tensor *loss, const clt_tensor *output
 
 static clt_status set_up(clt_trainer *t) {
     clt_step *step;
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, (clt_sizes){t->inputs[0]->shape.dims[0], t->graph->length}, NULL, &step));
+    int64_t batch = t->inputs[0]->shape.dims[0];
+    if (t->stage) batch /= clt_stage_micros(t, batch);
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, (clt_sizes){batch, t->graph->length}, NULL, &step));
     t->run.begun = true;
-    return clt_initialize_variables(t->graph, t->store, t->options.seed, CLT_INITIALIZE_ALL);
+    return clt_initialize_variables(t->graph, t->store, t->options.seed, CLT_INITIALIZE_ALL, t->stage ? t->stage->others : NULL);
 }
 
 /* What is trained is settled now, whatever the graph is told later. */
@@ -211,6 +214,7 @@ clt_status clt_trainer_begin(clt_trainer **trainer, clt_device *device, clt_grap
     if (status == CLT_OK) status = find_inputs(t);
     if (status == CLT_OK) status = find_needed(t);
     if (status == CLT_OK) status = check_constants(t->graph);
+    if (status == CLT_OK) status = clt_stage_create(t);
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
     return status;
@@ -275,6 +279,7 @@ void clt_trainer_destroy(clt_trainer *trainer) {
     clt_free(trainer->passes);
     clt_free(trainer->model);
     clt_free(trainer->trained);
+    clt_stage_destroy(trainer->stage);
     free_rules(trainer);
     clt_free(trainer->preprocessing_text);
     clt_free(trainer->tokenizer_text);
@@ -381,9 +386,14 @@ static clt_status feed_field(const clt_step *step, int i, const clt_array *field
     return status;
 }
 
-static clt_status feed(clt_trainer *t, const clt_step *step, const clt_batch *batch) {
+static clt_status check_all_values(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
     for (int i = 0; batch->samples > 0 && i < t->n_inputs && i < batch->n_fields; i++)
         if (batch->fields[i].data) CLT_TRY(check_values(t, step, batch, i));
+    return CLT_OK;
+}
+
+static clt_status feed(clt_trainer *t, const clt_step *step, const clt_batch *batch) {
+    CLT_TRY(check_all_values(t, step, batch));
     for (int i = 0; batch->samples > 0 && i < t->n_inputs && i < batch->n_fields; i++)
         if (batch->fields[i].data) CLT_TRY(feed_field(step, i, &batch->fields[i]));
     return clt_weights16_update(t, step);
@@ -401,11 +411,11 @@ static clt_status set_hyper(const clt_trainer *t, const clt_step *step) {
                         (long long)t->steps + 1, (double)hyper[CLT_HYPER_LR]);
     hyper[CLT_HYPER_BIAS1] = (float)(1 - pow(o->beta1, update));
     hyper[CLT_HYPER_BIAS2] = (float)sqrt(1 - pow(o->beta2, update));
-    hyper[CLT_HYPER_KEEP] = t->micro > 0 ? 1.0f : 0.0f;
+    hyper[CLT_HYPER_KEEP] = (t->stage ? t->stage->summed : t->micro) > 0 ? 1.0f : 0.0f;
     hyper[CLT_HYPER_FIRST] = t->steps == 0 ? 1.0f : 0.0f;
     int32_t number = (int32_t)CLT_MIN(t->steps + 1, INT32_MAX);
     memcpy(&hyper[CLT_HYPER_STEP], &number, sizeof number);
-    hyper[CLT_HYPER_SCALE] = 1.0f; /* until the samples of all ranks are known, where there are several */
+    hyper[CLT_HYPER_SCALE] = t->stage ? t->stage->scale : 1.0f; /* until the samples of all ranks are known, where there are several */
     return clt_plan_set(step->plan, step->hyper, hyper, sizeof hyper);
 }
 
@@ -457,24 +467,30 @@ static clt_status check_trouble(const clt_trainer *t) {
 static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step **step) {
     CLT_TRY(check_trouble(t));
     CLT_TRY(clt_trainer_check_batch(t, batch));
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, clt_trainer_sizes(t, batch), NULL, step));
-    CLT_TRY(clt_trainer_feed(t, *step, batch));
+    clt_sizes sizes = clt_trainer_sizes(t, batch);
+    if (t->stage) sizes.batch /= clt_stage_micros(t, batch->samples);
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, sizes, NULL, step));
+    if (t->stage) CLT_TRY(check_all_values(t, *step, batch)); /* each part is fed with its turns */
+    else CLT_TRY(clt_trainer_feed(t, *step, batch));
     CLT_TRY(clt_average_begin(t));
     return clt_parallel_keep_buffers(t);
 }
 
-/* Other ranks wait for what this one does not do: an error is theirs too. But for what all find alike, after which a checkpoint
- * may be loaded: gradients that are not finite, and calls after that. */
+clt_comm *clt_trainer_group(const clt_trainer *t) {
+    return t->stage ? t->stage->comm : t->options.comm;
+}
+
+/* But for what all find alike, after which a checkpoint may be loaded: gradients that are not finite, and calls after that. */
 static bool concerns_all(const clt_trainer *t, clt_status status) {
-    const clt_comm *comm = t->options.comm;
+    const clt_comm *comm = clt_trainer_group(t);
     return comm && clt_comm_size(comm) > 1 && status != CLT_E_NONFINITE && status != CLT_E_STATE;
 }
 
-static clt_status tell_all(const clt_trainer *t, clt_status status) {
-    if (!concerns_all(t, status)) return status;
+clt_status clt_trainer_tell_all(const clt_trainer *t, clt_status status) {
+    if (status >= 0 || !concerns_all(t, status)) return status;
     clt_text detail = {0};
     clt_text_add(&detail, "%s", clt_error_detail());
-    clt_comm_fail(t->options.comm, status, clt_text_data(&detail));
+    clt_comm_fail(clt_trainer_group(t), status, clt_text_data(&detail));
     clt_fail_again(status, clt_text_data(&detail));
     clt_text_free(&detail);
     return status;
@@ -485,23 +501,24 @@ static clt_status fail_before_step(clt_trainer *t, clt_status status) {
     if (!concerns_all(t, status)) return status;
     if (t->options.recoverable) t->trouble = CLT_TROUBLE_STOPPED;
     t->in_step = true;
-    return tell_all(t, status);
+    return clt_trainer_tell_all(t, status);
 }
 
 /* Some launches of the step are done, others not. Alone, a step that has written nothing which outlives it can be tried again. */
 static clt_status fail_step(clt_trainer *t, const clt_step *step, clt_status status) {
-    if (!t->options.comm) {
+    if (!clt_trainer_group(t)) {
         if (clt_plan_has_updated(step->plan)) t->trouble = CLT_TROUBLE_TORN;
         return status;
     }
     t->trouble = t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
     t->in_step = true;
-    return tell_all(t, status);
+    return clt_trainer_tell_all(t, status);
 }
 
 /* The truth, whose elements are the labels, is the last input. What is ignored is no label. */
 static void count_batch(const clt_trainer *t, const clt_batch *batch, clt_seen *seen) {
     const clt_index_limit *limit = &t->input_limits[t->n_inputs - 1];
+    if (t->stage && !clt_stage_is_last(t)) return; /* which has the losses, too */
     seen->samples += batch->samples;
     if (!batch->samples) return;
     const clt_array *truth = &batch->fields[t->n_inputs - 1];
@@ -515,7 +532,7 @@ static clt_status check_drift(clt_trainer *t) {
     clt_status status = clt_parallel_check_drift(t);
     if (status == CLT_OK) return status;
     t->trouble = t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
-    return tell_all(t, status);
+    return clt_trainer_tell_all(t, status);
 }
 
 clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
@@ -523,13 +540,14 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_step: trainer is NULL");
     clt_status status = prepare_step(t, batch, &step);
     if (status < 0) return fail_before_step(t, status);
-    bool update = t->micro + 1 == t->options.accumulate;
+    bool update = t->stage || t->micro + 1 == t->options.accumulate;
     t->has_gradients = false;
-    status = update ? clt_plan_run(step->plan) : clt_plan_run_segments(step->plan, (const int[]){0}, 1);
+    if (t->stage) status = clt_stage_run(t, step, batch);
+    else status = update ? clt_plan_run(step->plan) : clt_plan_run_segments(step->plan, (const int[]){0}, 1);
     if (status < 0) return fail_step(t, step, status);
     status = clt_nonfinite_after_step(t, batch, update);
     if (status < 0 && status != CLT_E_NONFINITE) t->trouble = CLT_TROUBLE_TORN; /* it is done, and nobody has counted it */
-    if (status < 0) return tell_all(t, status);
+    if (status < 0) return clt_trainer_tell_all(t, status);
     t->micro = update ? 0 : t->micro + 1;
     t->micro_samples = update ? 0 : t->micro_samples + batch->samples;
     t->steps += update;
@@ -548,17 +566,38 @@ static clt_status check_room(const clt_step *step, size_t count) {
     return clt_fail(CLT_E_SHAPE, "room for %zu predicted values; the tensor is %s", count, clt_shape_text(&step->result->shape, text));
 }
 
+/* All of a plan of forward. */
+static clt_status run_forward(clt_trainer *t, clt_step *step) {
+    return t->stage ? clt_stage_forward(t, step) : clt_plan_run(step->plan);
+}
+
+static clt_status read_result(clt_trainer *t, clt_step *step, float *result, size_t count) {
+    return t->stage ? clt_stage_read_result(t, step, result, count) : clt_plan_read(step->plan, step->result, result, count * sizeof *result);
+}
+
 /* `output` NULL: what the model predicts is not read. */
-static clt_status evaluate(clt_trainer *t, const clt_batch *batch, clt_tensor *output, float *result, size_t count) {
+static clt_status evaluate_part(clt_trainer *t, const clt_batch *batch, clt_tensor *output, float *result, size_t count) {
     clt_step *step;
-    CLT_TRY(check_batch(t, batch, t->needed));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, clt_trainer_sizes(t, batch), output, &step));
     if (output) CLT_TRY(check_room(step, count));
     CLT_TRY(feed(t, step, batch));
-    clt_status status = clt_plan_run(step->plan);
+    clt_status status = run_forward(t, step);
     if (status < 0) t->eval_torn = clt_plan_has_updated(step->plan);
     else count_batch(t, batch, &t->eval_seen);
-    return status < 0 || !output ? status : clt_plan_read(step->plan, step->result, result, count * sizeof *result);
+    return status < 0 || !output ? status : read_result(t, step, result, count);
+}
+
+/* Of a pipeline by the micro-batches of training, whose activations fit. */
+static clt_status evaluate(clt_trainer *t, const clt_batch *batch, clt_tensor *output, float *result, size_t count) {
+    CLT_TRY(check_batch(t, batch, t->needed));
+    int parts = t->stage ? clt_stage_micros(t, batch->samples) : 1;
+    if (count % (size_t)parts) return clt_fail(CLT_E_SHAPE, "room for %zu predicted values of %lld samples", count, (long long)batch->samples);
+    for (int i = 0; i < parts; i++) {
+        clt_batch part = clt_stage_part(batch, i, parts);
+        size_t n = count / (size_t)parts;
+        CLT_TRY(evaluate_part(t, &part, output, result ? result + n * (size_t)i : NULL, n));
+    }
+    return CLT_OK;
 }
 
 clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
@@ -599,8 +638,8 @@ clt_status clt_trainer_predict(clt_trainer *t, clt_tensor *tensor, const clt_bat
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_PREDICT, clt_trainer_sizes(t, batch), tensor, &step));
     CLT_TRY(check_room(step, result_count));
     CLT_TRY(feed(t, step, batch));
-    CLT_TRY(clt_plan_run(step->plan));
-    return clt_plan_read(step->plan, step->result, result, result_count * sizeof *result);
+    CLT_TRY(run_forward(t, step));
+    return read_result(t, step, result, result_count);
 }
 
 clt_status clt_trainer_wait(clt_trainer *t) {
@@ -690,7 +729,7 @@ static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, cl
     }
     if (reset) CLT_TRY(reset_sums(t->store, names, seen, torn));
     if (whole < 0) return check_sums(true);
-    CLT_TRY(clt_parallel_sum(t->options.comm, sums, SUMS));
+    CLT_TRY(clt_parallel_sum(clt_trainer_group(t), sums, SUMS));
     double n = sums[SAMPLES];
     *metrics = (clt_metrics){
         .samples = (int64_t)n,
@@ -731,6 +770,8 @@ static clt_status find_values(clt_trainer *t, const char *name, size_t count, cl
     if (!clt_variable_is_kept(v))
         return clt_fail(CLT_E_INVALID, "\"%s\" is a %s, neither parameter nor buffer", name, v->values ? "constant" : "fixed input: clt_trainer_set_input sets it");
     CLT_TRY(check_count(v, count));
+    if (t->stage && t->stage->others[v->index])
+        return clt_fail(CLT_E_NOT_FOUND, "\"%s\" is of stage %d of the pipeline, and this is stage %d", name, t->stage->stage_of[v->index], t->stage->index);
     return clt_state_store_variable(t->store, v, memory);
 }
 

@@ -11,6 +11,7 @@
 #include <cltrain/train.h>
 
 #include "runtime/exec/plan.h"
+#include "runtime/pipeline/cut.h"
 #include "runtime/trial/tune.h"
 #include "runtime/ops/ops.h"
 
@@ -41,7 +42,11 @@ typedef struct clt_step {
     bool reads_weights16;
     clt_tensor *inputs[CLT_MAX_FIELDS];
     clt_index_limit limits[CLT_MAX_FIELDS]; /* of the inputs, at these sizes */
+    clt_edges edges;       /* of a stage of a pipeline */
+    struct clt_step *more; /* the same for another micro-batch in flight; NULL: there was none yet */
 } clt_step;
+
+typedef struct clt_stage clt_stage; /* stage.h */
 
 /* Parameters that lie one after the other in flat tensors, with their gradients and state. */
 typedef struct clt_bucket {
@@ -82,6 +87,7 @@ struct clt_trainer {
     clt_graph *graph;
     clt_tensor *loss;
     clt_train_options options; /* with the defaults filled in; `comm` is the present group's */
+    clt_stage *stage;          /* the stage of a pipeline, whose ranks are not options.comm; NULL: the whole model */
     char *backends, *passes, *model; /* of the options: copies */
     clt_parameter_rule *rules;
     clt_preprocessing *preprocessing;
@@ -144,7 +150,8 @@ float clt_schedule_lr(const clt_train_options *options, int64_t step);
 
 /* initialize.c: the first values of variables: of all, or of those that no file has, which may have begun. */
 typedef enum clt_initialize { CLT_INITIALIZE_ALL, CLT_INITIALIZE_UNSAVED, CLT_INITIALIZE_UNSAVED_ANEW } clt_initialize;
-clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which);
+/* others: by variable, those of other ranks; NULL: there are none. */
+clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which, const bool *others);
 
 /* buckets.c: whether trained parameters lie in the host's memory. */
 bool clt_trainer_keeps_parameters_in_host(const clt_trainer *trainer);
@@ -205,6 +212,10 @@ clt_status clt_trainer_check_batch(const clt_trainer *trainer, const clt_batch *
 /* The batch's own; the length as built where the graph has no sequences. */
 clt_sizes clt_trainer_sizes(const clt_trainer *trainer, const clt_batch *batch);
 clt_status clt_trainer_feed(clt_trainer *trainer, const clt_step *step, const clt_batch *batch);
+/* Who trains together, by parts of a batch or of the model; NULL: this process alone. */
+clt_comm *clt_trainer_group(const clt_trainer *trainer);
+/* Other ranks wait for what this one does not do: an error is theirs too. Gives it. */
+clt_status clt_trainer_tell_all(const clt_trainer *trainer, clt_status status);
 
 /* ---- nonfinite.c: updates whose gradients are not finite ---- */
 

@@ -1,0 +1,29 @@
+/*
+ * Pipelines: a model in stages, one a rank.
+ */
+#ifndef CLTRAIN_PIPELINE_H
+#define CLTRAIN_PIPELINE_H
+
+#include <cltrain/export.h>
+
+CLT_BEGIN_DECLS
+
+/* In which order a stage of a pipeline computes forward and backward of a batch's parts. Results are the same. */
+typedef enum clt_pipeline_schedule {
+    CLT_PIPELINE_1F1B = 0, /* backward as soon as it can be, so that a stage keeps the activations of few micro-batches: Narayanan et al. 2019, "PipeDream" */
+    CLT_PIPELINE_GPIPE,    /* all of forward, then all of backward: Huang et al. 2019 */
+    CLT_PIPELINE_ZB_H1     /* as 1F1B, and gradients of weights are computed where a stage would wait: Qi et al. 2023, "Zero Bubble Pipeline Parallelism" */
+} clt_pipeline_schedule;
+
+/* A model cut into stages, one a rank, and each batch into micro-batches that go through them (see "pipelines" in cltrain/train.h). Zero means the default in every field. */
+typedef struct clt_pipeline_options {
+    int stages;       /* as many as options.comm has ranks; rank r has stage r. 0: each rank has the whole model */
+    int microbatches; /* into which a batch is cut, of equal size: as many as that divides it, this at most; default 2 stages */
+    clt_pipeline_schedule schedule;
+    const char *split; /* where each stage but the first begins: names of layers, as "h.4" of "h.4.attn.weight", or of tensors (clt_tensor_set_name), in the order of the
+                          graph with commas between them. NULL: by the ops' arithmetic and bytes, for devices that are alike */
+} clt_pipeline_options;
+
+CLT_END_DECLS
+
+#endif

@@ -1,0 +1,487 @@
+#include "runtime/train/stage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/exec/storage.h"
+#include "runtime/pipeline/split.h"
+#include "runtime/train/parallel.h"
+
+/* ---- which stage has what ---- */
+
+/* Options that need what no stage has, or that nobody has tried with stages. */
+static clt_status check_options(const clt_train_options *o) {
+    const struct {
+        const char *name;
+        bool said;
+    } others[] = {{"shard", o->shard != CLT_SHARD_NONE},
+                  {"compress", o->compress.method != CLT_COMPRESS_NONE},
+                  {"recoverable", o->recoverable},
+                  {"sync_batch_norm", o->sync_batch_norm},
+                  {"shares", o->shares != NULL},
+                  {"locate_nonfinite", o->locate_nonfinite},
+                  {"accumulate", o->accumulate > 1}};
+    for (size_t i = 0; i < CLT_COUNT_OF(others); i++)
+        if (others[i].said) return clt_fail(CLT_E_UNSUPPORTED, "options pipeline and %s exclude each other", others[i].name);
+    if (!o->comm || clt_comm_size(o->comm) != o->pipeline.stages)
+        return clt_fail(CLT_E_INVALID, "option pipeline.stages is %d: expected a communicator of as many ranks, found one of %d", o->pipeline.stages, clt_comm_size(o->comm));
+    return CLT_OK;
+}
+
+/* The first op that reads a parameter of the layer, or the tensor of that name. */
+static clt_tensor *find_begin(const clt_graph *graph, const char *name, size_t length) {
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        clt_tensor *node = graph->nodes[i];
+        if (node->name && strlen(node->name) == length && !strncmp(node->name, name, length) && node->kind == CLT_NODE_OP) return node;
+        for (int k = 0; node->kind == CLT_NODE_OP && k < node->n_inputs; k++) {
+            const clt_tensor *input = node->inputs[k];
+            if (input->variable && !strncmp(input->name, name, length) && (input->name[length] == '.' || !input->name[length])) return node;
+        }
+    }
+    return NULL;
+}
+
+/* "fc2,fc3": where the second stage begins, and so on. */
+static clt_status read_split(const clt_graph *graph, const char *split, clt_tensor **begins, int n) {
+    int found = 0;
+    for (const char *at = split; *at;) {
+        size_t length = strcspn(at, ",");
+        clt_tensor *begin = find_begin(graph, at, length);
+        if (!begin) return clt_fail(CLT_E_NOT_FOUND, "option pipeline.split: the graph has no layer and no tensor named \"%.*s\"", (int)CLT_MIN(length, 80), at);
+        if (found && begin->index <= begins[found - 1]->index)
+            return clt_fail(CLT_E_INVALID, "option pipeline.split: \"%.*s\" is computed before what is named in front of it", (int)CLT_MIN(length, 80), at);
+        if (found < n) begins[found] = begin;
+        found++;
+        at += length + (at[length] == ',');
+    }
+    return found == n ? CLT_OK : clt_fail(CLT_E_INVALID, "option pipeline.split has %d names: expected %d, one for each stage but the first", found, n);
+}
+
+/* ---- the split where none is given: by arithmetic and bytes, for devices that are alike ---- */
+
+/* What a device of today does in a second; only their ratios matter. */
+#define FLOPS 1e12
+#define BYTES 1e11
+#define SENT  5e9
+
+/* The graph as pieces, each of which begins with an op that is the first to read some trained parameter, so that every stage has some. By piece. */
+typedef struct estimate {
+    const clt_graph *graph;
+    size_t *first;          /* its first node; [pieces + 1] */
+    double *seconds, *send; /* [pieces], [pieces + 1] */
+    int pieces;
+} estimate;
+
+/* Which trained parameters have been read by a node in front of it. */
+static bool reads_new(const clt_trainer *t, const clt_tensor *node, bool *read) {
+    bool any = false;
+    for (int k = 0; node->kind == CLT_NODE_OP && k < node->n_inputs; k++) {
+        const clt_variable *variable = node->inputs[k]->variable;
+        if (!variable || !t->trained[variable->index] || read[variable->index]) continue;
+        any = read[variable->index] = true;
+    }
+    return any;
+}
+
+/* Of what the loss depends on. */
+static void find_pieces(const clt_trainer *t, const bool *marks, bool *read, estimate *e) {
+    size_t n = e->graph->n_nodes;
+    for (size_t i = 0; i < n; i++)
+        if (marks[i] && reads_new(t, e->graph->nodes[i], read)) e->first[e->pieces++] = i;
+    e->first[0] = 0; /* with what is in front of it */
+    e->first[e->pieces] = n;
+}
+
+/* Backward takes twice as long as forward. */
+static void add_up_pieces(const bool *marks, estimate *e) {
+    for (int p = 0; p < e->pieces; p++)
+        for (size_t i = e->first[p]; i < e->first[p + 1]; i++) {
+            clt_cost cost = marks[i] ? clt_node_cost(e->graph->nodes[i]) : (clt_cost){0};
+            e->seconds[p] += 3 * CLT_MAX(cost.flops / FLOPS, cost.bytes / BYTES);
+        }
+}
+
+/* What is computed in front of a piece, and read there or behind it. */
+static void add_crossing(const bool *marks, estimate *e) {
+    const clt_graph *graph = e->graph;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        size_t last = i;
+        if (!marks[i] || clt_tensor_is_leaf(node) || !clt_dtype_is_float(node->dtype)) continue;
+        for (size_t k = i + 1; k < graph->n_nodes; k++)
+            for (int input = 0; marks[k] && input < graph->nodes[k]->n_inputs; input++)
+                if (graph->nodes[k]->inputs[input] == node) last = k;
+        for (int p = 1; p < e->pieces; p++)
+            if (i < e->first[p] && e->first[p] <= last) e->send[p] += 2 * clt_tensor_cost_bytes(node) / SENT;
+    }
+}
+
+static clt_status choose_split(const estimate *e, clt_tensor **begins, int stages) {
+    double slowest;
+    size_t n = (size_t)e->pieces;
+    if (e->pieces < stages)
+        return clt_fail(CLT_E_INVALID, "option pipeline.stages is %d: expected at most %d, for as many ops have trained parameters of their own", stages, e->pieces);
+    int *cuts = clt_calloc((size_t)stages + 1, sizeof *cuts);
+    double *all = clt_calloc((size_t)stages * n, sizeof *all);
+    clt_status status = cuts && all ? CLT_OK : clt_fail_memory((size_t)stages * n * sizeof *all);
+    for (int s = 0; all && s < stages; s++) memcpy(all + (size_t)s * n, e->seconds, n * sizeof *all);
+    if (status == CLT_OK) status = clt_pipeline_find_split(&(clt_pipeline_split){.pieces = e->pieces, .stages = stages, .seconds = all, .send = e->send}, cuts, &slowest);
+    for (int s = 1; status == CLT_OK && s < stages; s++) begins[s - 1] = e->graph->nodes[e->first[cuts[s]]];
+    clt_free(cuts);
+    clt_free(all);
+    return status;
+}
+
+static clt_status find_split(const clt_trainer *t, clt_tensor **begins, int stages) {
+    size_t n = t->graph->n_nodes;
+    bool *marks = clt_calloc(n, sizeof *marks), *read = clt_calloc(t->n_variables + 1, sizeof *read);
+    estimate e = {t->graph, clt_calloc(n + 1, sizeof *e.first), clt_calloc(n, sizeof *e.seconds), clt_calloc(n + 1, sizeof *e.send), 0};
+    clt_status status = marks && read && e.first && e.seconds && e.send ? CLT_OK : clt_fail_memory(n * sizeof *e.send);
+    if (status == CLT_OK) {
+        clt_graph_mark(t->graph, &t->loss, 1, marks);
+        find_pieces(t, marks, read, &e);
+        add_up_pieces(marks, &e);
+        add_crossing(marks, &e);
+        status = choose_split(&e, begins, stages);
+    }
+    clt_free(marks);
+    clt_free(read);
+    clt_free(e.first);
+    clt_free(e.seconds);
+    clt_free(e.send);
+    return status;
+}
+
+static clt_status make(clt_trainer *t, clt_stage *p) {
+    const clt_pipeline_options *o = &t->options.pipeline;
+    size_t n = t->n_variables;
+    p->comm = t->options.comm;
+    p->index = clt_comm_rank(p->comm);
+    p->shape = (clt_pipeline){o->schedule, o->stages, o->microbatches ? o->microbatches : 2 * o->stages, 1};
+    CLT_TRY(clt_pipeline_check(&p->shape));
+    p->begins = clt_calloc((size_t)o->stages, sizeof *p->begins);
+    p->stage_of = clt_calloc(n + 1, sizeof *p->stage_of);
+    p->others = clt_calloc(n + 1, sizeof *p->others);
+    p->reached = clt_calloc(n + 1, sizeof *p->reached);
+    p->turns = clt_calloc(clt_pipeline_length(&p->shape), sizeof *p->turns);
+    if (!p->begins || !p->stage_of || !p->others || !p->reached || !p->turns) return clt_fail_memory(n * sizeof *p->stage_of);
+    for (size_t i = 0; i < n; i++) p->others[i] = p->index != 0; /* what nobody reads is the first stage's */
+    return o->split && o->split[0] ? read_split(t->graph, o->split, p->begins, o->stages - 1) : find_split(t, p->begins, o->stages);
+}
+
+clt_status clt_stage_create(clt_trainer *t) {
+    if (t->options.pipeline.stages <= 1 || !t->loss) return CLT_OK;
+    CLT_TRY(check_options(&t->options));
+    t->stage = clt_calloc(1, sizeof *t->stage);
+    if (!t->stage) return clt_fail_memory(sizeof *t->stage);
+    CLT_TRY(make(t, t->stage));
+    t->options.comm = NULL; /* each stage updates by itself */
+    t->options.accumulate = t->stage->shape.micros;
+    t->options.pipeline.split = NULL; /* the caller's */
+    return CLT_OK;
+}
+
+void clt_stage_destroy(clt_stage *p) {
+    if (!p) return;
+    clt_free(p->begins);
+    clt_free(p->stage_of);
+    clt_free(p->others);
+    clt_free(p->reached);
+    clt_free(p->turns);
+    clt_free(p);
+}
+
+bool clt_stage_is_apart(const clt_trainer *t) {
+    return t->stage->shape.kind == CLT_PIPELINE_ZB_H1;
+}
+
+bool clt_stage_is_last(const clt_trainer *t) {
+    return t->stage->index == t->stage->shape.ranks - 1;
+}
+
+int clt_trainer_stage(const clt_trainer *t) {
+    return t && t->stage ? t->stage->index : 0;
+}
+
+int64_t clt_trainer_stage_parameters(const clt_trainer *t) {
+    int64_t count = 0;
+    for (size_t i = 0; t && i < t->n_variables; i++)
+        if (t->trained[i] && !(t->stage && t->stage->others[i])) count += clt_shape_elements(&t->graph->variables[i]->shape);
+    return count;
+}
+
+int clt_trainer_in_flight(const clt_trainer *t) {
+    return t && t->stage ? t->stage->in_flight : 1;
+}
+
+static void note_stage(clt_stage *p, const clt_tensor *node) {
+    if (node->kind != CLT_NODE_VARIABLE || node->stage == CLT_STAGE_ANY) return;
+    p->stage_of[node->variable->index] = node->stage;
+    p->others[node->variable->index] = node->stage != p->index;
+}
+
+clt_status clt_stage_assign(clt_trainer *t, clt_step *step, clt_tensor *const *map) {
+    clt_stage *p = t->stage;
+    clt_tensor **begins = clt_calloc((size_t)p->shape.ranks, sizeof *begins);
+    clt_status status = begins ? CLT_OK : clt_fail_memory((size_t)p->shape.ranks * sizeof *begins);
+    for (int s = 0; begins && s < p->shape.ranks - 1; s++) {
+        int at = p->begins[s]->index, n = (int)t->graph->n_nodes;
+        while (at < n && !(map[at] && map[at]->kind == CLT_NODE_OP)) at++; /* a prediction may end before it */
+        begins[s] = at < n ? map[at] : step->graph->nodes[step->graph->n_nodes - 1];
+    }
+    if (status == CLT_OK) status = clt_stages_assign(step->graph, begins, p->shape.ranks);
+    clt_free(begins);
+    for (size_t i = 0; status == CLT_OK && i < step->graph->n_nodes && step->purpose == CLT_PURPOSE_TRAIN; i++) note_stage(p, step->graph->nodes[i]);
+    step->graph->stage = p->shape.ranks - 1;
+    return status;
+}
+
+/* ---- what goes from stage to stage ---- */
+
+/* Of an edge and a micro-batch. */
+typedef struct message {
+    size_t edge;
+    int micro;
+    bool received;
+    void *data;
+    clt_work *work;
+} message;
+
+/* A step under way. slots: by micro-batch, the plan that has its activations; -1: none. */
+typedef struct flow {
+    clt_trainer *t;
+    clt_step *first;
+    const clt_batch *batch;
+    int micros;
+    int *slots;
+    bool *taken; /* by slot */
+    int in_flight;
+    message *messages;
+    size_t n, capacity;
+} flow;
+
+static const clt_edge *edge_of(const flow *f, size_t edge) {
+    return &f->first->edges.items[edge];
+}
+
+/* The same on both sides: edges are found in the same order, and the most micro-batches are agreed on. */
+static uint32_t tag_of(const flow *f, size_t edge, int micro) {
+    return (uint32_t)edge * (uint32_t)f->t->stage->shape.micros + (uint32_t)micro;
+}
+
+static clt_status add_message(flow *f, size_t edge, int micro, bool received, message **added) {
+    size_t bytes = clt_tensor_bytes(edge_of(f, edge)->tensor);
+    CLT_TRY(clt_grow(&f->messages, &f->capacity, f->n, sizeof *f->messages));
+    message *m = &f->messages[f->n];
+    *m = (message){.edge = edge, .micro = micro, .received = received, .data = clt_alloc(bytes)};
+    if (!m->data) return clt_fail_memory(bytes);
+    f->n++;
+    *added = m;
+    return CLT_OK;
+}
+
+static clt_status remove_message(flow *f, size_t i) {
+    message m = f->messages[i];
+    f->messages[i] = f->messages[--f->n];
+    clt_status status = m.work ? clt_work_wait(m.work) : CLT_OK;
+    clt_free(m.data);
+    return status;
+}
+
+/* Memory of what has arrived elsewhere. */
+static clt_status reap(flow *f, bool all) {
+    for (size_t i = f->n; i-- > 0;)
+        if (!f->messages[i].received && (all || clt_work_done(f->messages[i].work))) CLT_TRY(remove_message(f, i));
+    return CLT_OK;
+}
+
+static bool is_of_turn(const clt_edge *edge, clt_turn_kind kind) {
+    return kind != CLT_TURN_WEIGHTS && edge->tensor->backward == (kind == CLT_TURN_BACKWARD);
+}
+
+/* What a turn will need is asked for before the one in front of it is computed. */
+static clt_status ask(flow *f, const clt_turn *turn) {
+    const clt_stage *p = f->t->stage;
+    for (size_t e = 0; e < f->first->edges.n; e++) {
+        const clt_edge *edge = edge_of(f, e);
+        message *m;
+        if (edge->to != p->index || !is_of_turn(edge, turn->kind)) continue;
+        CLT_TRY(add_message(f, e, turn->micro, true, &m));
+        CLT_TRY(clt_comm_receive(p->comm, m->data, (size_t)clt_tensor_elements(edge->tensor), edge->tensor->dtype, edge->from, tag_of(f, e, turn->micro), &m->work));
+    }
+    return CLT_OK;
+}
+
+static clt_status take(flow *f, const clt_turn *turn, clt_step *step) {
+    for (size_t i = f->n; i-- > 0;) {
+        message *m = &f->messages[i];
+        if (!m->received || m->micro != turn->micro || !is_of_turn(edge_of(f, m->edge), turn->kind)) continue;
+        clt_work *work = m->work;
+        m->work = NULL;
+        CLT_TRY(clt_work_wait(work));
+        CLT_TRY(clt_plan_feed(step->plan, step->edges.items[m->edge].received, m->data));
+        CLT_TRY(remove_message(f, i));
+    }
+    return CLT_OK;
+}
+
+static clt_status read_edge(flow *f, const clt_step *step, const clt_tensor *tensor, void *data) {
+    clt_memory *memory;
+    if (tensor->kind != CLT_NODE_VARIABLE) return clt_plan_read(step->plan, tensor, data, clt_tensor_bytes(tensor));
+    CLT_TRY(clt_state_store_variable(f->t->store, tensor->variable, &memory));
+    return clt_memory_read(memory, 0, data, clt_tensor_bytes(tensor));
+}
+
+static clt_status give(flow *f, const clt_turn *turn, const clt_step *step) {
+    const clt_stage *p = f->t->stage;
+    for (size_t e = 0; e < step->edges.n; e++) {
+        const clt_edge *edge = &step->edges.items[e];
+        message *m;
+        if (edge->from != p->index || !is_of_turn(edge, turn->kind)) continue;
+        CLT_TRY(add_message(f, e, turn->micro, false, &m));
+        CLT_TRY(read_edge(f, step, edge->tensor, m->data));
+        CLT_TRY(clt_comm_send(p->comm, m->data, (size_t)clt_tensor_elements(edge->tensor), edge->tensor->dtype, edge->to, tag_of(f, e, turn->micro), &m->work));
+    }
+    return reap(f, false);
+}
+
+/* After an error the group has ended, and so do all that was begun. */
+static void abandon(flow *f) {
+    clt_text detail = {0};
+    clt_status status = clt_comm_state(f->t->stage->comm);
+    clt_text_add(&detail, "%s", clt_error_detail());
+    while (f->n) remove_message(f, f->n - 1);
+    clt_fail_again(status, clt_text_data(&detail));
+    clt_text_free(&detail);
+}
+
+/* ---- a step ---- */
+
+int clt_stage_micros(const clt_trainer *t, int64_t samples) {
+    int micros = (int)CLT_MIN(t->stage->shape.micros, samples);
+    while (samples % micros) micros--;
+    return micros;
+}
+
+static clt_status take_slot(flow *f, int micro, clt_step **step) {
+    int slot = f->slots[micro];
+    if (slot < 0) {
+        for (slot = 0; f->taken[slot];) slot++;
+        f->slots[micro] = slot;
+        f->taken[slot] = true;
+        f->in_flight++;
+        f->t->stage->in_flight = CLT_MAX(f->t->stage->in_flight, f->in_flight);
+    }
+    clt_step **at = &f->first;
+    for (int i = 0; i < slot; i++) {
+        at = &(*at)->more;
+        if (!*at) CLT_TRY(clt_trainer_new_step(f->t, CLT_PURPOSE_TRAIN, f->first->sizes, at));
+    }
+    *step = *at;
+    return CLT_OK;
+}
+
+static void leave_slot(flow *f, int micro) {
+    f->taken[f->slots[micro]] = false;
+    f->in_flight--;
+}
+
+clt_batch clt_stage_part(const clt_batch *batch, int index, int parts) {
+    clt_batch part = *batch;
+    part.samples = batch->samples / parts;
+    for (int i = 0; i < part.n_fields; i++) {
+        clt_array *field = &part.fields[i];
+        if (!field->data) continue;
+        field->shape.dims[0] = part.samples;
+        size_t bytes = (size_t)clt_shape_elements(&field->shape) * clt_dtype_bytes(field->dtype);
+        field->data = (const char *)field->data + bytes * (size_t)index;
+    }
+    return part;
+}
+
+/* Random numbers are those of the micro-batch, whoever computes with them. */
+static clt_status prepare(flow *f, const clt_turn *turn, const clt_step *step) {
+    clt_batch part = clt_stage_part(f->batch, turn->micro, f->micros), nothing = {.samples = part.samples};
+    f->t->micro = turn->micro;
+    return clt_trainer_feed(f->t, step, turn->kind == CLT_TURN_FORWARD ? &part : &nothing);
+}
+
+static clt_status compute(flow *f, const clt_turn *turn, clt_step *step) {
+    static const int segments[CLT_TURN_KINDS] = {CLT_SEGMENT_FORWARD, CLT_SEGMENT_BACKWARD, CLT_SEGMENT_WEIGHTS};
+    clt_turn_kind last = clt_stage_is_apart(f->t) ? CLT_TURN_WEIGHTS : CLT_TURN_BACKWARD;
+    clt_stage *p = f->t->stage;
+    CLT_TRY(take(f, turn, step));
+    CLT_TRY(prepare(f, turn, step));
+    CLT_TRY(clt_plan_run_segments(step->plan, &segments[turn->kind], 1));
+    CLT_TRY(give(f, turn, step));
+    if (turn->kind != last) return CLT_OK;
+    p->summed++;
+    leave_slot(f, turn->micro);
+    return CLT_OK;
+}
+
+static clt_status update(flow *f) {
+    static const int segment = CLT_SEGMENT_UPDATE;
+    CLT_TRY(clt_trainer_feed(f->t, f->first, &(clt_batch){.samples = f->batch->samples}));
+    CLT_TRY(clt_plan_run_segments(f->first->plan, &segment, 1));
+    return reap(f, true);
+}
+
+static clt_status run(flow *f) {
+    clt_stage *p = f->t->stage;
+    clt_pipeline shape = p->shape;
+    shape.micros = f->micros;
+    size_t n = clt_pipeline_length(&shape);
+    clt_pipeline_turns(&shape, p->index, p->turns);
+    p->summed = 0;
+    p->scale = (float)f->t->options.accumulate / (float)f->micros; /* gradients are divided by the most */
+    CLT_TRY(ask(f, &p->turns[0]));
+    for (size_t i = 0; i < n; i++) {
+        clt_step *step;
+        if (i + 1 < n) CLT_TRY(ask(f, &p->turns[i + 1]));
+        CLT_TRY(take_slot(f, p->turns[i].micro, &step));
+        CLT_TRY(compute(f, &p->turns[i], step));
+    }
+    return update(f);
+}
+
+clt_status clt_stage_run(clt_trainer *t, clt_step *step, const clt_batch *batch) {
+    flow f = {.t = t, .first = step, .batch = batch, .micros = clt_stage_micros(t, batch->samples)};
+    f.slots = clt_calloc((size_t)f.micros, sizeof *f.slots);
+    f.taken = clt_calloc((size_t)f.micros + 1, sizeof *f.taken);
+    clt_status status = f.slots && f.taken ? CLT_OK : clt_fail_memory((size_t)f.micros * sizeof *f.slots);
+    for (int i = 0; f.slots && i < f.micros; i++) f.slots[i] = -1;
+    if (status == CLT_OK) status = run(&f);
+    t->micro = 0;
+    if (status < 0) clt_trainer_tell_all(t, status);
+    if (status < 0) abandon(&f);
+    clt_free(f.slots);
+    clt_free(f.taken);
+    clt_free(f.messages);
+    return status;
+}
+
+/* ---- forward alone ---- */
+
+clt_status clt_stage_forward(clt_trainer *t, clt_step *step) {
+    static const clt_turn turn = {CLT_TURN_FORWARD, 0, 0};
+    static const int segment = CLT_SEGMENT_FORWARD;
+    flow f = {.t = t, .first = step, .micros = 1};
+    clt_status status = ask(&f, &turn);
+    if (status == CLT_OK) status = take(&f, &turn, step);
+    if (status == CLT_OK) status = clt_plan_run_segments(step->plan, &segment, 1);
+    if (status == CLT_OK) status = give(&f, &turn, step);
+    if (status == CLT_OK) status = reap(&f, true);
+    if (status < 0) clt_trainer_tell_all(t, status);
+    if (status < 0) abandon(&f);
+    clt_free(f.messages);
+    return status;
+}
+
+clt_status clt_stage_read_result(clt_trainer *t, clt_step *step, float *result, size_t count) {
+    const clt_stage *p = t->stage;
+    int stage = CLT_MAX(step->result->stage, 0);
+    clt_status status = p->index == stage ? clt_plan_read(step->plan, step->result, result, count * sizeof *result) : CLT_OK;
+    if (status < 0) return clt_trainer_tell_all(t, status);
+    return clt_comm_broadcast(p->comm, result, count, CLT_F32, stage, NULL);
+}

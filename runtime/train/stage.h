@@ -1,0 +1,46 @@
+/*
+ * A trainer that has one stage of a model (options.pipeline): each rank builds the step's whole graph and keeps its part (pipeline/cut.h). A step is a list of turns; between
+ * them what crosses goes over the communicator. Micro-batches in flight have a plan each.
+ */
+#ifndef CLT_TRAIN_STAGE_H
+#define CLT_TRAIN_STAGE_H
+
+#include "runtime/pipeline/schedule.h"
+#include "runtime/train/trainer.h"
+
+struct clt_stage {
+    clt_comm *comm;      /* rank r has stage r */
+    clt_pipeline shape;  /* micros: the most */
+    int index;           /* of this rank's */
+    clt_tensor **begins; /* of the user's graph: the first node of each stage but the first */
+    int *stage_of;       /* by variable */
+    bool *others;        /* by variable: it is another stage's to train, keep and save */
+    bool *reached;       /* by variable: it is trained, and the loss depends on it */
+    clt_turn *turns;
+    int summed;          /* micro-batches whose gradients have been added up in this step */
+    float scale;         /* of the sum of gradients, in this step */
+    int in_flight;       /* the most so far */
+};
+
+/* With options.pipeline: settles what the stages are. */
+clt_status clt_stage_create(clt_trainer *trainer);
+void clt_stage_destroy(clt_stage *stage);
+
+/* The nodes of a step's graph of forward get their stage. map: from the user's graph. */
+clt_status clt_stage_assign(clt_trainer *trainer, clt_step *step, clt_tensor *const *map);
+bool clt_stage_is_last(const clt_trainer *trainer);
+/* Gradients of weights are a turn of their own. */
+bool clt_stage_is_apart(const clt_trainer *trainer);
+
+/* Into how many micro-batches of equal size a batch is cut. */
+int clt_stage_micros(const clt_trainer *trainer, int64_t samples);
+/* The samples of one of so many. */
+clt_batch clt_stage_part(const clt_batch *batch, int index, int parts);
+
+/* All of a training step, whose plan is that of a micro-batch; and the run of a plan of forward alone, which has been fed. */
+clt_status clt_stage_run(clt_trainer *trainer, clt_step *step, const clt_batch *batch);
+clt_status clt_stage_forward(clt_trainer *trainer, clt_step *step);
+/* What a step's result is, on all ranks, from the one that has computed it. */
+clt_status clt_stage_read_result(clt_trainer *trainer, clt_step *step, float *result, size_t count);
+
+#endif
