@@ -99,6 +99,11 @@ const option_row option_rows[] = {
              "topk[,ratio=X][,values=f32] or powersgd[,rank=N] (default: as\n"
              "they are; -v tells what it saves or loses); refused where it\n"
              "sends more bytes than none, but for METHOD,force=1"},
+    {OPTION_TEXT, 0, "pipeline", "SPEC", AT(pipeline),
+     .help = "each rank has a stage of the model, through which parts of each\n"
+             "batch go: stages=N,microbatches=N,schedule=1f1b|gpipe|zb-h1,\n"
+             "split=LAYER:LAYER..., where stages but the first begin (defaults:\n"
+             "as many as ranks; twice as many; 1f1b; by arithmetic and bytes)"},
     {OPTION_CHOICE, 0, "on-failure", "NAME", AT(on_failure), .choices = failures,
      .help = "of another rank: stop, or shrink: go on with those who are left\n"
              "(default: as the launcher was told, else stop)"},

@@ -159,6 +159,20 @@ static int parse_fold(options *given) {
     return 0;
 }
 
+/* What is of ranks that have the whole model, or of plans that have the whole step. */
+static int check_pipeline(options *given) {
+    bool onnx = given->export_to && model_is_onnx(given->export_to);
+    const struct {
+        const char *name;
+        bool said;
+    } others[] = {{"shares", given->shares != NULL}, {"balance", given->balance}, {"sync-batch-norm", given->sync_batch_norm}, {"shard", given->shard > 0},
+                  {"compress", given->compress != NULL}, {"accumulate", given->accumulate > 1}, {"on-failure shrink", given->on_failure == ON_FAILURE_SHRINK},
+                  {"locate-nan", given->locate_nan}, {"lr-find", given->lr_find}, {"lora", given->lora != NULL}, {"export FILE.onnx", onnx}, {"profile", given->profile != NULL}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i].said) return usage_error("--pipeline and --%s exclude each other", others[i].name);
+    return pipeline_spec_parse(&given->pipeline_spec, given->pipeline);
+}
+
 static int check(options *given) {
     char problem[512];
     if (given->predict || given->test) return options_check_use(given);
@@ -212,6 +226,7 @@ static int check(options *given) {
     if (given->stop_after != OPTION_UNSET && given->steps != OPTION_UNSET)
         return usage_error("--stop-after and --steps exclude each other");
     int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;
+    if (!code && given->pipeline) code = check_pipeline(given);
     if (!code && given->lora) code = lora_spec_parse(&given->lora_spec, given->lora);
     if (!code) code = data_spec_parse(&given->data_spec, given->data);
     given->data_spec.stratify = given->stratify;

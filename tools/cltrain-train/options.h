@@ -15,6 +15,7 @@
 #include "compress_spec.h"
 #include "data_spec.h"
 #include "lora_spec.h"
+#include "pipeline_spec.h"
 #include "tools/common/models.h"
 #include "tools/common/option_parser.h"
 
@@ -58,6 +59,8 @@ typedef struct options {
     int shard; /* clt_shard */
     const char *compress; /* as given */
     clt_compress_options compress_options;
+    const char *pipeline; /* as given */
+    pipeline_spec pipeline_spec;
     int on_failure; /* ON_FAILURE_… */
 
     int precision; /* clt_precision */

@@ -207,10 +207,12 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .compress = given->compress_options,
         .sync_batch_norm = given->sync_batch_norm,
         .shard = (clt_shard)given->shard,
+        .pipeline = given->pipeline_spec.options,
         .drift_steps = given->drift_steps == 0 ? -1 : given->drift_steps,
         .bucket_bytes = (size_t)(given->bucket_mb * (1 << 20)),
         .recoverable = given->ranks > 1 && given->on_failure == ON_FAILURE_SHRINK,
     };
+    if (given->pipeline_spec.split[0]) wanted.pipeline.split = given->pipeline_spec.split;
     if (wanted.schedule == CLT_SCHEDULE_COSINE) {
         wanted.total_steps = total > 0 ? total : 1;
         wanted.min_lr = (float)given->min_lr;

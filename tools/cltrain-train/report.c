@@ -78,6 +78,31 @@ static void set_ranks(json_t *object, const report *r) {
     json_object_set_new(object, "shares", shares);
 }
 
+static void set_pipeline(json_t *object, const report *r) {
+    const clt_pipeline_options *o = &r->options->pipeline_spec.options;
+    json_t *stages = json_array();
+    for (int i = 0; r->stages && i < r->ranks; i++) {
+        const stage_report *s = &r->stages[i];
+        json_t *stage = json_object();
+        set_text(stage, "device", s->device);
+        set_whole(stage, "parameters", s->parameters);
+        set_whole(stage, "peak_device_bytes", (int64_t)s->peak_device_bytes);
+        set_whole(stage, "micro_batches_in_flight", s->in_flight);
+        set_real(stage, "waited_seconds", s->waited_seconds);
+        json_array_append_new(stages, stage);
+    }
+    set_text(object, "engine", r->engine);
+    set_text(object, "pipeline_schedule", pipeline_schedule_name(o->schedule));
+    set_whole(object, "microbatches", o->microbatches ? o->microbatches : 2 * o->stages);
+    json_object_set_new(object, "stages", stages);
+}
+
+static void print_stages(FILE *file, const report *r) {
+    for (int i = 0; r->stages && i < r->ranks; i++)
+        fprintf(file, "  %-12s %lld parameter%s on %s, %.1f MiB at most, %d micro-batch%s in flight\n", i ? "" : "stages", (long long)r->stages[i].parameters,
+                PLURAL(r->stages[i].parameters), r->stages[i].device, (double)r->stages[i].peak_device_bytes / (1024 * 1024), r->stages[i].in_flight, r->stages[i].in_flight == 1 ? "" : "es");
+}
+
 /* What an exchange of all gradients is like by itself, and what it would be without compression. */
 static void set_compression(json_t *object, const report *r) {
     const clt_compress_report *c = &r->compress;
@@ -116,6 +141,7 @@ static void set_setup(json_t *object, const report *r) {
     json_object_set_new(object, "standardized", json_boolean(r->standardized));
     set_whole(object, "batch", o->whole_batch);
     if (o->ranks > 1) set_ranks(object, r);
+    if (o->pipeline) set_pipeline(object, r);
     set_whole(object, "accumulate", o->accumulate);
     set_text(object, "storage", precision_names[options_precision(o)]);
     if (o->recompute) set_text(object, "recompute", recompute_names[o->recompute]);
@@ -368,6 +394,7 @@ bool report_print_text(const report *r, FILE *file) {
                 (double)r->bytes_sent / (1024 * 1024), r->waited_seconds);
     if (r->drifts) fprintf(file, "  %-12s ranks had other parameters than rank 0 %lld time%s, and took over its\n", "drifts", (long long)r->drifts, PLURAL(r->drifts));
     print_compression(file, r);
+    print_stages(file, r);
     fprintf(file, "  %-12s %.1f MiB on the device at most\n", "memory",
             (double)r->peak_device_bytes / (1024 * 1024));
     if (o->save) fprintf(file, "  %-12s %s\n", "checkpoint", r->saved_to);

@@ -14,6 +14,15 @@
 #include "profiler.h"
 #include "scores.h"
 
+/* What a stage of a pipeline has, and had at most. */
+typedef struct stage_report {
+    char device[128];
+    int64_t parameters;
+    uint64_t peak_device_bytes;
+    double waited_seconds;
+    int in_flight; /* micro-batches whose activations it kept at once */
+} stage_report;
+
 /* NaN where there is nothing to tell. */
 typedef struct report {
     const options *options;
@@ -55,6 +64,7 @@ typedef struct report {
     double total_seconds;
     float loss_scale; /* of f16 */
     uint64_t peak_device_bytes;
+    stage_report *stages;  /* of --pipeline, one a rank; NULL: there are none */
     const char *engine;    /* that carries what ranks exchange */
     int ranks;             /* at the end; the options have those of the beginning */
     uint64_t bytes_sent;   /* by this rank to others */

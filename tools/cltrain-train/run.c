@@ -124,10 +124,9 @@ static clt_status mix_data(run *r, const clt_dataset **train, const clt_dataset 
 
 static int make_loaders(run *r) {
     const options *o = r->options;
-    clt_loader_options train = {.batch = o->whole_batch, .shuffle = true, .drop_last = true, .seed = o->seed,
-                                .rank = r->group->rank, .ranks = r->group->size, .shares = o->each_share};
-    clt_loader_options test = {.batch = o->whole_batch, .rank = r->group->rank, .ranks = r->group->size,
-                               .shares = o->each_share};
+    int rank = o->pipeline ? 0 : r->group->rank, ranks = o->pipeline ? 1 : r->group->size;
+    clt_loader_options train = {.batch = o->whole_batch, .shuffle = true, .drop_last = true, .seed = o->seed, .rank = rank, .ranks = ranks, .shares = o->each_share};
+    clt_loader_options test = {.batch = o->whole_batch, .rank = rank, .ranks = ranks, .shares = o->each_share};
     train.threads = test.threads = threads_of_data(o);
     train.broken = options_skip_broken(o) ? CLT_BROKEN_SKIP : CLT_BROKEN_STOP;
     test.broken = options_skip_broken(o) ? CLT_BROKEN_LEAVE_OUT : CLT_BROKEN_STOP;
@@ -413,10 +412,15 @@ static void choose_save_path(run *r) {
     r->report->saved_to = r->report->elsewhere;
 }
 
+/* Of what ranks count in their parts of the data; stages of a pipeline have no parts. */
+static clt_status sum_of_parts(const run *r, int64_t *value) {
+    return r->options->pipeline ? CLT_OK : ranks_sum(r->group, value);
+}
+
 /* Of all ranks, with those of the run before. */
 static clt_status count_broken(run *r) {
     r->report->broken_samples = clt_loader_broken(r->train);
-    clt_status status = ranks_sum(r->group, &r->report->broken_samples);
+    clt_status status = sum_of_parts(r, &r->report->broken_samples);
     r->report->broken_samples += r->before.broken;
     return status;
 }
@@ -440,7 +444,7 @@ static int save(run *r) {
     stopwatch_stop(&r->watch);
     if (code) return code;
     /* One file serves all; who has a part of what is in it gives that. */
-    bool lead = ranks_lead(r->group), takes_part = lead || r->options->shard != CLT_SHARD_NONE;
+    bool lead = ranks_lead(r->group), takes_part = lead || r->options->pipeline || r->options->shard != CLT_SHARD_NONE;
     clt_status status = clt_trainer_sync_buffers(r->trainer);
     if (status >= 0) status = count_broken(r);
     if (status < 0) return failed(r, status, "--save");
@@ -472,7 +476,7 @@ static int test_model(run *r) {
     if (signal_caught(r)) return 0;
     status = clt_trainer_eval_metrics(r->trainer, &r->report->test, true);
     r->report->broken_tested = clt_loader_broken(r->test) - broken;
-    if (status >= 0) status = ranks_sum(r->group, &r->report->broken_tested);
+    if (status >= 0) status = sum_of_parts(r, &r->report->broken_tested);
     if (status < 0) return failed(r, status, "testing");
     if (!r->report->test.samples) return run_error("testing: none of the %lld samples could be read", (long long)clt_dataset_samples(r->tested));
     report_as_read(&r->report->test, r->data->preprocessing);
@@ -517,8 +521,8 @@ static int add_scores(run *r, scores *s, int64_t width) {
     clt_status status = scores_begin(s, r->made->classification, width, clt_loader_batch(r->test), r->data->preprocessing);
     while (status >= 0 && (status = clt_loader_next(r->test, &batch)) != CLT_END)
         if (status >= 0 && batch.samples && (status = scores_add(s, r->trainer, &batch)) >= 0) board_add(r->board, &batch, s->output, width);
-    if (status >= 0) status = scores_result(s, r->group->comm, &r->report->scores);
-    if (status >= 0) status = gather_worst(r, s);
+    if (status >= 0) status = scores_result(s, r->options->pipeline ? NULL : r->group->comm, &r->report->scores);
+    if (status >= 0 && !r->options->pipeline) status = gather_worst(r, s);
     if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &counted, true); /* for the next test */
     free(r->report->confusion);
     r->report->confusion = status >= 0 ? scores_confusion(s, r->made->classification) : NULL;
@@ -549,7 +553,7 @@ static int test(run *r) {
 static int write_exports(run *r) {
     const options *o = r->options;
     clt_status status = CLT_OK;
-    if (o->export_to && !model_is_onnx(o->export_to)) status = clt_weights_save(r->trainer, o->export_to);
+    if (o->export_to && !model_is_onnx(o->export_to)) status = clt_weights_save(r->trainer, ranks_lead(r->group) ? o->export_to : NULL);
     else if (o->export_to)
         status = r->made->onnx ? clt_onnx_save(r->made->onnx, r->trainer, o->export_to) : clt_onnx_export(r->trainer, &r->made->output, 1, o->export_to, NULL);
     if (status < 0) return library_error(status, "--export");
@@ -560,7 +564,7 @@ static int write_exports(run *r) {
 
 static int export_weights(run *r) {
     const options *o = r->options;
-    if ((!o->export_to && !o->export_lora) || !ranks_lead(r->group)) return 0;
+    if ((!o->export_to && !o->export_lora) || (!ranks_lead(r->group) && !o->pipeline)) return 0;
     int code = use_average(r, true);
     if (!code) code = write_exports(r);
     return code ? code : use_average(r, false);
@@ -797,6 +801,20 @@ static void turn_to_test(run *r) {
     r->tested_at = -1;
 }
 
+/* What each stage has and had. */
+static int gather_stages(run *r) {
+    stage_report *all = calloc((size_t)r->group->size, sizeof *all);
+    if (!all) return run_error("no memory for a report of %d stages", r->group->size);
+    stage_report *own = &all[r->group->rank];
+    *own = (stage_report){.in_flight = clt_trainer_in_flight(r->trainer), .peak_device_bytes = clt_device_peak_bytes(r->device), .waited_seconds = clt_trainer_waited_seconds(r->trainer),
+                          .parameters = clt_trainer_stage_parameters(r->trainer)};
+    snprintf(own->device, sizeof own->device, "%.*s", (int)sizeof own->device - 1, clt_device_get_info(r->device)->name);
+    clt_status status = ranks_gather(r->group, all, sizeof *all);
+    free(r->report->stages);
+    r->report->stages = all;
+    return status < 0 ? failed(r, status, "training") : 0;
+}
+
 /* Brings report, checkpoint and exported weights up to the last step. */
 static int finish(run *r) {
     clt_metrics metrics;
@@ -827,6 +845,7 @@ static int finish(run *r) {
     r->report->data_wait_seconds = clt_loader_waited_seconds(r->train);
     r->report->waited_seconds = clt_trainer_waited_seconds(r->trainer);
     r->report->drifts = clt_trainer_drifts(r->trainer);
+    if (!code && o->pipeline) code = gather_stages(r);
     r->report->signal = signal;
     clt_status status = code ? CLT_OK : clt_trainer_loss_scale(r->trainer, &r->report->loss_scale);
     if (!code && status >= 0) status = count_broken(r);

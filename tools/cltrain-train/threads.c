@@ -55,7 +55,7 @@ static int open_devices(rank_threads *all) {
     for (int i = 0; i < all->n; i++) {
         int code = device_open(&all->each[i].device, all->each[i].given.device);
         if (code) return code;
-        for (int other = 0; other < i; other++)
+        for (int other = 0; other < i && !all->each[i].given.pipeline; other++) /* stages may have one device */
             if (!strcmp(clt_device_get_info(all->each[i].device)->id, clt_device_get_info(all->each[other].device)->id))
                 return usage_error("--devices: '%s' and '%s' are the same device, which serves one rank of a process: cltrain-run -n %d starts a process each",
                                    all->each[other].given.device, all->each[i].given.device, all->n);

@@ -1,0 +1,61 @@
+#!/bin/sh
+# test_pipeline.sh PROGRAM RUN PYTHON: a model in stages, which are threads or processes, trains as in one process; its files serve any number of stages.
+program=$1 run=$2 python=$3 name=pipeline
+. "$(dirname "$0")/common.sh"
+cd "$folder" || exit 1
+model="mlp:48,32,24 --data digits --seed 3 --optimizer adamw --lr 0.002"
+
+# same A.json B.json: what the two runs came to.
+same() {
+    "$python" - "$1" "$2" <<'END' || fail "$2 came to something else than $1"
+import json, sys
+a, b = (json.load(open(path)) for path in sys.argv[1:])
+for key in ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "steps"):
+    assert abs(a[key] - b[key]) < 1e-6, (key, a[key], b[key])
+END
+}
+
+# Four batches of 16 that are one update are what four micro-batches of a batch of 64 are.
+# shellcheck disable=SC2086
+expect 0 "" $model --batch 16 --accumulate 4 --steps 6 --json=alone.json --export alone.safetensors
+for schedule in 1f1b gpipe zb-h1; do
+    # shellcheck disable=SC2086
+    expect 0 "" $model --batch 64 --steps 6 --devices 0,0 --pipeline "stages=2,microbatches=4,schedule=$schedule" --json=two.json --export two.safetensors
+    same alone.json two.json
+    json two.json "o['pipeline_schedule'] == '$schedule' and o['microbatches'] == 4 and len(o['stages']) == 2 and all(s['parameters'] > 0 for s in o['stages'])"
+    json two.json 'sum(s["parameters"] for s in o["stages"]) == o["parameters"] and "shares" not in o and o["batch"] == 64'
+    cmp -s alone.safetensors two.safetensors || fail "$schedule: the weights have other bits"
+done
+json two.json 'all(s["micro_batches_in_flight"] <= 2 and s["peak_device_bytes"] > 0 for s in o["stages"])'
+# shellcheck disable=SC2086
+expect 0 "" $model --batch 64 --steps 2 --devices 0,0 --pipeline microbatches=4,split=fc3
+says "stages"
+says "micro-batches in flight"
+
+# Processes, in three stages; and a file of theirs serves one process and two stages.
+# shellcheck disable=SC2086
+"$run" -n 3 -- "$program" $model --batch 64 --steps 3 --pipeline microbatches=4 --save three.safetensors >"$out" 2>"$err" || fail "three stages that are processes"
+# shellcheck disable=SC2086
+expect 0 "" $model --batch 64 --steps 6 --devices 0,0 --pipeline microbatches=4 --resume three.safetensors --json=resumed.json
+same alone.json resumed.json
+# shellcheck disable=SC2086
+expect 0 "" $model --batch 64 --steps 6 --resume three.safetensors --json=one.json
+json one.json "o['steps'] == 6"
+expect 0 "" $model --batch 64 --devices 0,0 --pipeline microbatches=4 --evaluate three.safetensors --json
+
+# Usage.
+for spec in stages stages=1 stages=x microbatches=0 schedule=best split= other=1; do
+    # shellcheck disable=SC2086
+    refuse "--pipeline '$spec': expected" $model --devices 0,0 --pipeline "$spec"
+done
+# shellcheck disable=SC2086
+refuse "there is one rank" $model --pipeline stages=2
+# shellcheck disable=SC2086
+refuse "stages=3: there are 2 ranks" $model --devices 0,0 --pipeline stages=3
+# shellcheck disable=SC2086
+expect 1 'no layer and no tensor named "fc9"' $model --devices 0,0 --pipeline split=fc9
+for other in "--shard optimizer" "--compress f16" "--accumulate 2" "--balance" "--lr-find" "--export x.onnx" "--on-failure shrink"; do
+    # shellcheck disable=SC2086
+    refuse "--pipeline and ${other%% *}" $model --devices 0,0 --pipeline stages=2 $other
+done
+[ $failures -eq 0 ]
