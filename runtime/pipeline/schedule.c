@@ -5,7 +5,7 @@ const char *const clt_pipeline_names[CLT_PIPELINE_KINDS] = {"1f1b", "gpipe", "zb
 clt_status clt_pipeline_check(const clt_pipeline *s) {
     if (s->ranks < 1 || s->micros < 1 || s->chunks < 1)
         return clt_fail(CLT_E_INVALID, "a pipeline with %d stages, %d micro-batches and %d chunks: expected at least 1 of each", s->ranks, s->micros, s->chunks);
-    if (s->chunks > 1 && s->kind != CLT_PIPELINE_INTERLEAVED)
+    if (s->chunks > 1 && s->kind != CLT_PIPELINE_INTERLEAVED && s->kind != CLT_PIPELINE_GPIPE)
         return clt_fail(CLT_E_INVALID, "schedule %s has one chunk a stage, found %d; expected schedule interleaved", clt_pipeline_names[s->kind], s->chunks);
     if (s->kind == CLT_PIPELINE_INTERLEAVED && s->micros % s->ranks)
         return clt_fail(CLT_E_INVALID, "schedule interleaved has %d micro-batches: expected a multiple of its %d stages", s->micros, s->ranks);
@@ -20,11 +20,11 @@ size_t clt_pipeline_length(const clt_pipeline *s) {
     return (size_t)s->micros * (size_t)s->chunks * (splits_backward(s) ? 3 : 2);
 }
 
-/* The i-th forward or backward of any rank: with several chunks, as many micro-batches as there are ranks go through each in turn. */
+/* The i-th forward or backward of any rank: with several chunks, as many micro-batches as there are ranks go through each in turn, or all of them. */
 static clt_turn turn_of(const clt_pipeline *s, clt_turn_kind kind, int i) {
-    int round = s->ranks * s->chunks, chunk = i / s->ranks % s->chunks;
+    int group = s->kind == CLT_PIPELINE_GPIPE ? s->micros : s->ranks, round = group * s->chunks, chunk = i / group % s->chunks;
     if (s->chunks == 1) return (clt_turn){kind, i, 0};
-    return (clt_turn){kind, i / round * s->ranks + i % s->ranks, kind == CLT_TURN_FORWARD ? chunk : s->chunks - 1 - chunk};
+    return (clt_turn){kind, i / round * group + i % group, kind == CLT_TURN_FORWARD ? chunk : s->chunks - 1 - chunk};
 }
 
 /* Forwards before the first backward, but for the one that goes with that. */

@@ -12,8 +12,7 @@
 
 #include "runtime/base/base.h"
 
-/* Beside the schedules of the options: with several chunks a rank (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters"). */
-enum { CLT_PIPELINE_INTERLEAVED = CLT_PIPELINE_ZB_H1 + 1, CLT_PIPELINE_KINDS };
+enum { CLT_PIPELINE_KINDS = CLT_PIPELINE_INTERLEAVED + 1 };
 
 /* "1f1b", "gpipe", "zb-h1", "interleaved". */
 extern const char *const clt_pipeline_names[CLT_PIPELINE_KINDS];
@@ -32,13 +31,13 @@ typedef struct clt_turn {
 } clt_turn;
 
 typedef struct clt_pipeline {
-    int kind; /* of clt_pipeline_schedule, or CLT_PIPELINE_INTERLEAVED */
+    int kind; /* of clt_pipeline_schedule */
     int ranks, micros;
-    int chunks; /* of each rank: 1 but with CLT_PIPELINE_INTERLEAVED */
+    int chunks; /* of each rank: 1 but with CLT_PIPELINE_INTERLEAVED and CLT_PIPELINE_GPIPE */
 } clt_pipeline;
 
-/* CLT_E_INVALID: a number is below 1; chunks are more than 1 in a schedule that is not interleaved; or the micro-batches of an interleaved one are no multiple of
- * the ranks. */
+/* CLT_E_INVALID: a number is below 1; chunks are more than 1 in a schedule that knows one; or the micro-batches of an interleaved one are no multiple of the
+ * ranks. */
 clt_status clt_pipeline_check(const clt_pipeline *pipeline);
 
 /* How many turns each rank has, and those of one, in order. */

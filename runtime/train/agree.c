@@ -45,6 +45,7 @@
     X("option pipeline.stages", WHOLE, o->pipeline.stages)                                                             \
     X("option pipeline.microbatches", WHOLE, o->pipeline.microbatches)                                                 \
     X("option pipeline.schedule", WHOLE, o->pipeline.schedule)                                                         \
+    X("option pipeline.chunks", WHOLE, o->pipeline.chunks)                                                             \
     X("option pipeline.split (where the second stage begins)", WHOLE, t->stage ? t->stage->begins[0]->index : 0)         \
     X("option recoverable", WHOLE, o->recoverable)                                                                     \
     X("option on_nonfinite", WHOLE, o->on_nonfinite)                                                                   \

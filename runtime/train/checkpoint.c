@@ -84,7 +84,7 @@ static clt_status add_tracked(const clt_trainer *t, const clt_variable *v, item_
 
 static void add_stage(const clt_trainer *t, const clt_variable *v, item *it) {
     if (!t->stage) return;
-    it->stage = t->stage->stage_of[v->index];
+    it->stage = t->stage->rank_of[v->index];
     it->remote = t->stage->others[v->index];
 }
 
@@ -266,7 +266,7 @@ static clt_status open_writer(clt_safetensors_writer **writer, const char *path,
 
 /* All of the items, or of a stage but the first its own. An error ends the group, for others wait. */
 static clt_status move_items(clt_trainer *t, clt_safetensors_writer *writer, const item_list *list) {
-    bool sends = t->stage && t->stage->index > 0;
+    bool sends = t->stage && t->stage->cut.own > 0;
     clt_status status = CLT_OK;
     for (size_t i = 0; i < list->n && status == CLT_OK; i++) {
         const item *it = &list->items[i];
@@ -279,7 +279,7 @@ static clt_status move_items(clt_trainer *t, clt_safetensors_writer *writer, con
 /* Without a path nothing is written; of a pipeline the first stage writes, and the others give it what they have. */
 static clt_status write_file(clt_trainer *t, const char *path, const item_list *list, const clt_safetensors_pair *pairs, size_t n_pairs) {
     clt_safetensors_writer *writer = NULL;
-    bool writes = !t->stage || t->stage->index == 0;
+    bool writes = !t->stage || t->stage->cut.own == 0;
     clt_status status = writes ? open_writer(&writer, path, list, pairs, n_pairs) : CLT_OK;
     if (t->stage) status = clt_parallel_agree(t->stage->comm, status);
     if (status == CLT_OK) status = move_items(t, writer, list);
@@ -349,7 +349,7 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
 }
 
 clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
-    bool parts = t && clt_trainer_shards(t) > 1, sends = t && t->stage && t->stage->index > 0;
+    bool parts = t && clt_trainer_shards(t) > 1, sends = t && t->stage && t->stage->cut.own > 0;
     if (!t || (!path && !parts && !sends)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
     CLT_TRY(clt_average_check_unused(t));
@@ -375,7 +375,7 @@ static clt_status save_weights(clt_trainer *t, selection which, const char *path
 }
 
 clt_status clt_weights_save(clt_trainer *t, const char *path) {
-    if (!t || (!path && !(t->stage && t->stage->index > 0))) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
+    if (!t || (!path && !(t->stage && t->stage->cut.own > 0))) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
     return save_weights(t, SELECT_MODEL, path);
 }
 
@@ -677,9 +677,9 @@ static clt_status hand_out(clt_trainer *t, clt_loader *loader, const purpose *wh
     CLT_TRY_GOTO(list_items(t, what, &l->position, &all));
     taken = clt_calloc(all.n + 1, sizeof *taken);
     CLT_TRY_GOTO(taken ? CLT_OK : clt_fail_memory(all.n));
-    if (t->stage->index == 0) mark_taken(&l->list, taken);
+    if (t->stage->cut.own == 0) mark_taken(&l->list, taken);
     CLT_TRY_GOTO(clt_parallel_tell(comm, taken, all.n * sizeof *taken));
-    status = t->stage->index == 0 ? restore(t, loader, l) : restore_stage(t, loader, &l->position, &all, taken);
+    status = t->stage->cut.own == 0 ? restore(t, loader, l) : restore_stage(t, loader, &l->position, &all, taken);
 fail:
     clt_free(taken);
     items_free(&all);
@@ -688,7 +688,7 @@ fail:
 
 static clt_status load_stages(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what) {
     loading l = {0};
-    clt_status status = t->stage->index == 0 ? read_file(t, loader, path, what, &l) : CLT_OK;
+    clt_status status = t->stage->cut.own == 0 ? read_file(t, loader, path, what, &l) : CLT_OK;
     status = clt_parallel_agree(t->stage->comm, status);
     if (status == CLT_OK) status = clt_trainer_tell_all(t, hand_out(t, loader, what, &l));
     free_loading(&l);

@@ -90,7 +90,8 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     o.accumulate = o.accumulate ? o.accumulate : 1;
     if (o.accumulate < 1) return fail_option("accumulate", o.accumulate, "1 or more");
     if (o.pipeline.stages < 0 || o.pipeline.microbatches < 0) return fail_option("pipeline.stages or pipeline.microbatches", CLT_MIN(o.pipeline.stages, o.pipeline.microbatches), "0 or more");
-    if ((unsigned)o.pipeline.schedule > CLT_PIPELINE_ZB_H1) return fail_option("pipeline.schedule", (int)o.pipeline.schedule, "one of clt_pipeline_schedule");
+    if (o.pipeline.chunks < 0) return fail_option("pipeline.chunks", o.pipeline.chunks, "0 or more");
+    if ((unsigned)o.pipeline.schedule > CLT_PIPELINE_INTERLEAVED) return fail_option("pipeline.schedule", (int)o.pipeline.schedule, "one of clt_pipeline_schedule");
     CLT_TRY(clt_compress_resolve(&o.compress));
     if (!o.drift_steps) o.drift_steps = DEFAULT_DRIFT_STEPS;
     if (!o.bucket_bytes) o.bucket_bytes = DEFAULT_BUCKET_BYTES;

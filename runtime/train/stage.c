@@ -54,7 +54,7 @@ static clt_status read_split(const clt_graph *graph, const char *split, clt_tens
         found++;
         at += length + (at[length] == ',');
     }
-    return found == n ? CLT_OK : clt_fail(CLT_E_INVALID, "option pipeline.split has %d names: expected %d, one for each stage but the first", found, n);
+    return found == n ? CLT_OK : clt_fail(CLT_E_INVALID, "option pipeline.split has %d names: expected %d, one for each stage (or chunk) but the first", found, n);
 }
 
 /* ---- the split where none is given: by arithmetic and bytes, for devices that are alike ---- */
@@ -120,7 +120,7 @@ static clt_status choose_split(const estimate *e, clt_tensor **begins, int stage
     double slowest;
     size_t n = (size_t)e->pieces;
     if (e->pieces < stages)
-        return clt_fail(CLT_E_INVALID, "option pipeline.stages is %d: expected at most %d, for as many ops have trained parameters of their own", stages, e->pieces);
+        return clt_fail(CLT_E_INVALID, "options pipeline.stages and .chunks make %d parts of the model: expected at most %d, for as many ops have trained parameters of their own", stages, e->pieces);
     int *cuts = clt_calloc((size_t)stages + 1, sizeof *cuts);
     double *all = clt_calloc((size_t)stages * n, sizeof *all);
     clt_status status = cuts && all ? CLT_OK : clt_fail_memory((size_t)stages * n * sizeof *all);
@@ -152,21 +152,25 @@ static clt_status find_split(const clt_trainer *t, clt_tensor **begins, int stag
     return status;
 }
 
+static int stages_of(const clt_stage *p) {
+    return p->cut.ranks * p->cut.chunks;
+}
+
 static clt_status make(clt_trainer *t, clt_stage *p) {
     const clt_pipeline_options *o = &t->options.pipeline;
     size_t n = t->n_variables;
     p->comm = t->options.comm;
-    p->index = clt_comm_rank(p->comm);
-    p->shape = (clt_pipeline){o->schedule, o->stages, o->microbatches ? o->microbatches : 2 * o->stages, 1};
+    p->shape = (clt_pipeline){o->schedule, o->stages, o->microbatches ? o->microbatches : 2 * o->stages, o->schedule == CLT_PIPELINE_INTERLEAVED && !o->chunks ? 2 : CLT_MAX(o->chunks, 1)};
+    p->cut = (clt_cut){clt_comm_rank(p->comm), o->stages, p->shape.chunks, o->schedule == CLT_PIPELINE_ZB_H1};
     CLT_TRY(clt_pipeline_check(&p->shape));
-    p->begins = clt_calloc((size_t)o->stages, sizeof *p->begins);
-    p->stage_of = clt_calloc(n + 1, sizeof *p->stage_of);
+    p->begins = clt_calloc((size_t)stages_of(p), sizeof *p->begins);
+    p->rank_of = clt_calloc(n + 1, sizeof *p->rank_of);
     p->others = clt_calloc(n + 1, sizeof *p->others);
     p->reached = clt_calloc(n + 1, sizeof *p->reached);
     p->turns = clt_calloc(clt_pipeline_length(&p->shape), sizeof *p->turns);
-    if (!p->begins || !p->stage_of || !p->others || !p->reached || !p->turns) return clt_fail_memory(n * sizeof *p->stage_of);
-    for (size_t i = 0; i < n; i++) p->others[i] = p->index != 0; /* what nobody reads is the first stage's */
-    return o->split && o->split[0] ? read_split(t->graph, o->split, p->begins, o->stages - 1) : find_split(t, p->begins, o->stages);
+    if (!p->begins || !p->rank_of || !p->others || !p->reached || !p->turns) return clt_fail_memory(n * sizeof *p->rank_of);
+    for (size_t i = 0; i < n; i++) p->others[i] = p->cut.own != 0; /* what nobody reads is the first rank's */
+    return o->split && o->split[0] ? read_split(t->graph, o->split, p->begins, stages_of(p) - 1) : find_split(t, p->begins, stages_of(p));
 }
 
 clt_status clt_stage_create(clt_trainer *t) {
@@ -184,23 +188,27 @@ clt_status clt_stage_create(clt_trainer *t) {
 void clt_stage_destroy(clt_stage *p) {
     if (!p) return;
     clt_free(p->begins);
-    clt_free(p->stage_of);
+    clt_free(p->rank_of);
     clt_free(p->others);
     clt_free(p->reached);
     clt_free(p->turns);
     clt_free(p);
 }
 
-bool clt_stage_is_apart(const clt_trainer *t) {
-    return t->stage->shape.kind == CLT_PIPELINE_ZB_H1;
+static bool is_own(const clt_stage *p, int stage) {
+    return stage % p->cut.ranks == p->cut.own;
+}
+
+bool clt_stage_has(const clt_trainer *t, const clt_tensor *tensor) {
+    return tensor->stage == CLT_STAGE_ANY || is_own(t->stage, tensor->stage);
 }
 
 bool clt_stage_is_last(const clt_trainer *t) {
-    return t->stage->index == t->stage->shape.ranks - 1;
+    return t->stage->cut.own == t->stage->cut.ranks - 1;
 }
 
 int clt_trainer_stage(const clt_trainer *t) {
-    return t && t->stage ? t->stage->index : 0;
+    return t && t->stage ? t->stage->cut.own : 0;
 }
 
 int64_t clt_trainer_stage_parameters(const clt_trainer *t) {
@@ -216,23 +224,24 @@ int clt_trainer_in_flight(const clt_trainer *t) {
 
 static void note_stage(clt_stage *p, const clt_tensor *node) {
     if (node->kind != CLT_NODE_VARIABLE || node->stage == CLT_STAGE_ANY) return;
-    p->stage_of[node->variable->index] = node->stage;
-    p->others[node->variable->index] = node->stage != p->index;
+    p->rank_of[node->variable->index] = node->stage % p->cut.ranks;
+    p->others[node->variable->index] = !is_own(p, node->stage);
 }
 
 clt_status clt_stage_assign(clt_trainer *t, clt_step *step, clt_tensor *const *map) {
     clt_stage *p = t->stage;
-    clt_tensor **begins = clt_calloc((size_t)p->shape.ranks, sizeof *begins);
-    clt_status status = begins ? CLT_OK : clt_fail_memory((size_t)p->shape.ranks * sizeof *begins);
-    for (int s = 0; begins && s < p->shape.ranks - 1; s++) {
+    int stages = stages_of(p);
+    clt_tensor **begins = clt_calloc((size_t)stages, sizeof *begins);
+    clt_status status = begins ? CLT_OK : clt_fail_memory((size_t)stages * sizeof *begins);
+    for (int s = 0; begins && s < stages - 1; s++) {
         int at = p->begins[s]->index, n = (int)t->graph->n_nodes;
         while (at < n && !(map[at] && map[at]->kind == CLT_NODE_OP)) at++; /* a prediction may end before it */
         begins[s] = at < n ? map[at] : step->graph->nodes[step->graph->n_nodes - 1];
     }
-    if (status == CLT_OK) status = clt_stages_assign(step->graph, begins, p->shape.ranks);
+    if (status == CLT_OK) status = clt_stages_assign(step->graph, begins, stages);
     clt_free(begins);
     for (size_t i = 0; status == CLT_OK && i < step->graph->n_nodes && step->purpose == CLT_PURPOSE_TRAIN; i++) note_stage(p, step->graph->nodes[i]);
-    step->graph->stage = p->shape.ranks - 1;
+    step->graph->stage = stages - 1;
     return status;
 }
 
@@ -295,8 +304,11 @@ static clt_status reap(flow *f, bool all) {
     return CLT_OK;
 }
 
-static bool is_of_turn(const clt_edge *edge, clt_turn_kind kind) {
-    return kind != CLT_TURN_WEIGHTS && edge->tensor->backward == (kind == CLT_TURN_BACKWARD);
+/* What crosses comes to the turn of one of the own stages, or from it. */
+static bool is_of_turn(const flow *f, const clt_edge *edge, int stage, const clt_turn *turn) {
+    const clt_cut *cut = &f->t->stage->cut;
+    if (turn->kind == CLT_TURN_WEIGHTS || edge->tensor->backward != (turn->kind == CLT_TURN_BACKWARD)) return false;
+    return stage == turn->chunk * cut->ranks + cut->own;
 }
 
 /* What a turn will need is asked for before the one in front of it is computed. */
@@ -305,9 +317,9 @@ static clt_status ask(flow *f, const clt_turn *turn) {
     for (size_t e = 0; e < f->first->edges.n; e++) {
         const clt_edge *edge = edge_of(f, e);
         message *m;
-        if (edge->to != p->index || !is_of_turn(edge, turn->kind)) continue;
+        if (!is_of_turn(f, edge, edge->to, turn)) continue;
         CLT_TRY(add_message(f, e, turn->micro, true, &m));
-        CLT_TRY(clt_comm_receive(p->comm, m->data, (size_t)clt_tensor_elements(edge->tensor), edge->tensor->dtype, edge->from, tag_of(f, e, turn->micro), &m->work));
+        CLT_TRY(clt_comm_receive(p->comm, m->data, (size_t)clt_tensor_elements(edge->tensor), edge->tensor->dtype, edge->from % p->cut.ranks, tag_of(f, e, turn->micro), &m->work));
     }
     return CLT_OK;
 }
@@ -315,7 +327,7 @@ static clt_status ask(flow *f, const clt_turn *turn) {
 static clt_status take(flow *f, const clt_turn *turn, clt_step *step) {
     for (size_t i = f->n; i-- > 0;) {
         message *m = &f->messages[i];
-        if (!m->received || m->micro != turn->micro || !is_of_turn(edge_of(f, m->edge), turn->kind)) continue;
+        if (!m->received || m->micro != turn->micro || !is_of_turn(f, edge_of(f, m->edge), edge_of(f, m->edge)->to, turn)) continue;
         clt_work *work = m->work;
         m->work = NULL;
         CLT_TRY(clt_work_wait(work));
@@ -337,10 +349,10 @@ static clt_status give(flow *f, const clt_turn *turn, const clt_step *step) {
     for (size_t e = 0; e < step->edges.n; e++) {
         const clt_edge *edge = &step->edges.items[e];
         message *m;
-        if (edge->from != p->index || !is_of_turn(edge, turn->kind)) continue;
+        if (!is_of_turn(f, edge, edge->from, turn)) continue;
         CLT_TRY(add_message(f, e, turn->micro, false, &m));
         CLT_TRY(read_edge(f, step, edge->tensor, m->data));
-        CLT_TRY(clt_comm_send(p->comm, m->data, (size_t)clt_tensor_elements(edge->tensor), edge->tensor->dtype, edge->to, tag_of(f, e, turn->micro), &m->work));
+        CLT_TRY(clt_comm_send(p->comm, m->data, (size_t)clt_tensor_elements(edge->tensor), edge->tensor->dtype, edge->to % p->cut.ranks, tag_of(f, e, turn->micro), &m->work));
     }
     return reap(f, false);
 }
@@ -403,25 +415,25 @@ clt_batch clt_stage_part(const clt_batch *batch, int index, int parts) {
 static clt_status prepare(flow *f, const clt_turn *turn, const clt_step *step) {
     clt_batch part = clt_stage_part(f->batch, turn->micro, f->micros), nothing = {.samples = part.samples};
     f->t->micro = turn->micro;
-    return clt_trainer_feed(f->t, step, turn->kind == CLT_TURN_FORWARD ? &part : &nothing);
+    return clt_trainer_feed(f->t, step, turn->kind == CLT_TURN_FORWARD && turn->chunk == 0 ? &part : &nothing);
 }
 
 static clt_status compute(flow *f, const clt_turn *turn, clt_step *step) {
-    static const int segments[CLT_TURN_KINDS] = {CLT_SEGMENT_FORWARD, CLT_SEGMENT_BACKWARD, CLT_SEGMENT_WEIGHTS};
-    clt_turn_kind last = clt_stage_is_apart(f->t) ? CLT_TURN_WEIGHTS : CLT_TURN_BACKWARD;
     clt_stage *p = f->t->stage;
+    clt_turn_kind last = p->cut.apart ? CLT_TURN_WEIGHTS : CLT_TURN_BACKWARD;
+    const int segment = clt_segment_of(turn->kind, turn->chunk, p->cut.chunks);
     CLT_TRY(take(f, turn, step));
     CLT_TRY(prepare(f, turn, step));
-    CLT_TRY(clt_plan_run_segments(step->plan, &segments[turn->kind], 1));
+    CLT_TRY(clt_plan_run_segments(step->plan, &segment, 1));
     CLT_TRY(give(f, turn, step));
-    if (turn->kind != last) return CLT_OK;
+    if (turn->kind != last || turn->chunk > 0) return CLT_OK;
     p->summed++;
     leave_slot(f, turn->micro);
     return CLT_OK;
 }
 
 static clt_status update(flow *f) {
-    static const int segment = CLT_SEGMENT_UPDATE;
+    const int segment = clt_segment_of_update(f->t->stage->cut.chunks);
     CLT_TRY(clt_trainer_feed(f->t, f->first, &(clt_batch){.samples = f->batch->samples}));
     CLT_TRY(clt_plan_run_segments(f->first->plan, &segment, 1));
     return reap(f, true);
@@ -431,8 +443,9 @@ static clt_status run(flow *f) {
     clt_stage *p = f->t->stage;
     clt_pipeline shape = p->shape;
     shape.micros = f->micros;
+    if (clt_pipeline_check(&shape) < 0) shape.kind = CLT_PIPELINE_GPIPE; /* a last batch, whose micro-batches are no multiple of the ranks */
     size_t n = clt_pipeline_length(&shape);
-    clt_pipeline_turns(&shape, p->index, p->turns);
+    clt_pipeline_turns(&shape, p->cut.own, p->turns);
     p->summed = 0;
     p->scale = (float)f->t->options.accumulate / (float)f->micros; /* gradients are divided by the most */
     CLT_TRY(ask(f, &p->turns[0]));
@@ -463,14 +476,19 @@ clt_status clt_stage_run(clt_trainer *t, clt_step *step, const clt_batch *batch)
 
 /* ---- forward alone ---- */
 
+static clt_status forward(flow *f, int chunk) {
+    const clt_turn turn = {CLT_TURN_FORWARD, 0, chunk};
+    const int segment = clt_segment_of(CLT_TURN_FORWARD, chunk, f->t->stage->cut.chunks);
+    CLT_TRY(ask(f, &turn));
+    CLT_TRY(take(f, &turn, f->first));
+    CLT_TRY(clt_plan_run_segments(f->first->plan, &segment, 1));
+    return give(f, &turn, f->first);
+}
+
 clt_status clt_stage_forward(clt_trainer *t, clt_step *step) {
-    static const clt_turn turn = {CLT_TURN_FORWARD, 0, 0};
-    static const int segment = CLT_SEGMENT_FORWARD;
     flow f = {.t = t, .first = step, .micros = 1};
-    clt_status status = ask(&f, &turn);
-    if (status == CLT_OK) status = take(&f, &turn, step);
-    if (status == CLT_OK) status = clt_plan_run_segments(step->plan, &segment, 1);
-    if (status == CLT_OK) status = give(&f, &turn, step);
+    clt_status status = CLT_OK;
+    for (int chunk = 0; status == CLT_OK && chunk < t->stage->cut.chunks; chunk++) status = forward(&f, chunk);
     if (status == CLT_OK) status = reap(&f, true);
     if (status < 0) clt_trainer_tell_all(t, status);
     if (status < 0) abandon(&f);
@@ -480,8 +498,8 @@ clt_status clt_stage_forward(clt_trainer *t, clt_step *step) {
 
 clt_status clt_stage_read_result(clt_trainer *t, clt_step *step, float *result, size_t count) {
     const clt_stage *p = t->stage;
-    int stage = CLT_MAX(step->result->stage, 0);
-    clt_status status = p->index == stage ? clt_plan_read(step->plan, step->result, result, count * sizeof *result) : CLT_OK;
+    int rank = CLT_MAX(step->result->stage, 0) % p->cut.ranks;
+    clt_status status = p->cut.own == rank ? clt_plan_read(step->plan, step->result, result, count * sizeof *result) : CLT_OK;
     if (status < 0) return clt_trainer_tell_all(t, status);
-    return clt_comm_broadcast(p->comm, result, count, CLT_F32, stage, NULL);
+    return clt_comm_broadcast(p->comm, result, count, CLT_F32, rank, NULL);
 }

@@ -1,20 +1,20 @@
 /*
- * A trainer that has one stage of a model (options.pipeline): each rank builds the step's whole graph and keeps its part (pipeline/cut.h). A step is a list of turns; between
- * them what crosses goes over the communicator. Micro-batches in flight have a plan each.
+ * A trainer that has one stage of a model, or several chunks of it (options.pipeline): each rank builds the step's whole graph and keeps its part (pipeline/cut.h). A step is a
+ * list of turns; between them what crosses goes over the communicator. Micro-batches in flight have a plan each.
  */
 #ifndef CLT_TRAIN_STAGE_H
 #define CLT_TRAIN_STAGE_H
 
-#include "runtime/pipeline/schedule.h"
+#include "runtime/pipeline/cut.h"
 #include "runtime/train/trainer.h"
 
 struct clt_stage {
-    clt_comm *comm;      /* rank r has stage r */
+    clt_comm *comm;
     clt_pipeline shape;  /* micros: the most */
-    int index;           /* of this rank's */
+    clt_cut cut;         /* which stages this rank has */
     clt_tensor **begins; /* of the user's graph: the first node of each stage but the first */
-    int *stage_of;       /* by variable */
-    bool *others;        /* by variable: it is another stage's to train, keep and save */
+    int *rank_of;        /* by variable: whose it is */
+    bool *others;        /* by variable: it is another rank's to train, keep and save */
     bool *reached;       /* by variable: it is trained, and the loss depends on it */
     clt_turn *turns;
     int summed;          /* micro-batches whose gradients have been added up in this step */
@@ -29,8 +29,8 @@ void clt_stage_destroy(clt_stage *stage);
 /* The nodes of a step's graph of forward get their stage. map: from the user's graph. */
 clt_status clt_stage_assign(clt_trainer *trainer, clt_step *step, clt_tensor *const *map);
 bool clt_stage_is_last(const clt_trainer *trainer);
-/* Gradients of weights are a turn of their own. */
-bool clt_stage_is_apart(const clt_trainer *trainer);
+/* A tensor of the step's graph is computed here. */
+bool clt_stage_has(const clt_trainer *trainer, const clt_tensor *tensor);
 
 /* Into how many micro-batches of equal size a batch is cut. */
 int clt_stage_micros(const clt_trainer *trainer, int64_t samples);

@@ -355,7 +355,7 @@ static clt_status add_accumulation(clt_trainer *t, clt_step *step, clt_tensor **
         flat_grads[i] = clt_accumulate(sum, flat_grads[i], step->hyper);
         CLT_TRY(add_target(targets, flat_grads[i]));
     }
-    if (t->stage) step->graph->segment = CLT_SEGMENT_UPDATE;
+    if (t->stage) step->graph->segment = clt_segment_of_update(t->stage->cut.chunks);
     else if (t->options.accumulate > 1) clt_graph_next_segment(step->graph);
     return clt_graph_status(step->graph);
 }
@@ -401,7 +401,7 @@ static clt_status add_gradients(clt_trainer *t, clt_step *step, clt_tensor *loss
 static void keep_own(const clt_trainer *t, target_list *targets) {
     size_t kept = 0;
     for (size_t i = 0; i < targets->n; i++)
-        if (targets->items[i]->stage == t->stage->index || targets->items[i]->stage == CLT_STAGE_ANY) targets->items[kept++] = targets->items[i];
+        if (clt_stage_has(t, targets->items[i])) targets->items[kept++] = targets->items[i];
     targets->n = kept;
 }
 
@@ -412,12 +412,12 @@ static clt_status cut(const clt_trainer *t, clt_step *step, clt_tensor *const *g
     for (size_t i = 0; status == CLT_OK && i < targets->n; i++) status = add_target(&all, targets->items[i]);
     for (int i = 0; status == CLT_OK && i < n; i++)
         if (grads[i]) status = add_target(&all, grads[i]);
-    if (status == CLT_OK) status = clt_stages_cut(step->graph, all.items, (int)all.n, t->stage->index, clt_stage_is_apart(t), &step->edges);
+    if (status == CLT_OK) status = clt_stages_cut(step->graph, all.items, (int)all.n, &t->stage->cut, &step->edges);
     clt_free(all.items);
     keep_own(t, targets);
     for (size_t i = 0; status == CLT_OK && i < step->edges.n; i++) {
         const clt_edge *edge = &step->edges.items[i];
-        if (edge->from == t->stage->index && !clt_tensor_is_leaf(edge->tensor)) status = add_target(targets, edge->tensor);
+        if (clt_stage_has(t, edge->tensor) && !clt_tensor_is_leaf(edge->tensor)) status = add_target(targets, edge->tensor);
     }
     return status;
 }

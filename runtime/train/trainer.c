@@ -771,7 +771,7 @@ static clt_status find_values(clt_trainer *t, const char *name, size_t count, cl
         return clt_fail(CLT_E_INVALID, "\"%s\" is a %s, neither parameter nor buffer", name, v->values ? "constant" : "fixed input: clt_trainer_set_input sets it");
     CLT_TRY(check_count(v, count));
     if (t->stage && t->stage->others[v->index])
-        return clt_fail(CLT_E_NOT_FOUND, "\"%s\" is of stage %d of the pipeline, and this is stage %d", name, t->stage->stage_of[v->index], t->stage->index);
+        return clt_fail(CLT_E_NOT_FOUND, "\"%s\" is of stage %d of the pipeline, and this is stage %d", name, t->stage->rank_of[v->index], t->stage->cut.own);
     return clt_state_store_variable(t->store, v, memory);
 }
 

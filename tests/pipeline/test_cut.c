@@ -67,7 +67,7 @@ static part make_part(const model *m, clt_state_store *store, int stage, bool ap
     memcpy(targets, p.grads, (size_t)p.n * sizeof *targets);
     targets[p.n] = p.loss;
     if (stage >= 0) {
-        assert_ok(clt_stages_cut(p.graph, targets, p.n + 1, stage, apart, &p.edges));
+        assert_ok(clt_stages_cut(p.graph, targets, p.n + 1, &(clt_cut){stage, STAGES, 1, apart}, &p.edges));
         for (int i = 0; i < p.n; i++)
             if (p.params[i]->stage == stage) targets[n++] = p.grads[i];
         for (int i = 0; i < p.n; i++) assert_int_equal(p.grads[i]->stage, p.params[i]->stage); /* computed where they are used */
@@ -145,8 +145,8 @@ static void turn(part *parts, clt_state_store *store, int stage, int slot, int n
         assert_ok(clt_plan_feed(own->plans[slot], edge->received, values));
     }
     set_random(own, own->plans[slot], number);
-    const int segments[2][2] = {{CLT_SEGMENT_FORWARD}, {CLT_SEGMENT_BACKWARD, CLT_SEGMENT_WEIGHTS}};
-    assert_ok(clt_plan_run_segments(own->plans[slot], segments[backward], backward && apart ? 2 : 1));
+    const int forward = clt_segment_of(CLT_TURN_FORWARD, 0, 1), back[2] = {clt_segment_of(CLT_TURN_BACKWARD, 0, 1), clt_segment_of(CLT_TURN_WEIGHTS, 0, 1)};
+    assert_ok(clt_plan_run_segments(own->plans[slot], backward ? back : &forward, backward && apart ? 2 : 1));
 }
 
 static void try_stages(bool apart) {

@@ -27,7 +27,7 @@ static void assert_complete(const clt_pipeline *s, int rank) {
         assert_in_range(turns[i].micro, 0, s->micros - 1);
         assert_in_range(turns[i].chunk, 0, s->chunks - 1);
         assert_int_equal(done[turns[i].micro * s->chunks + turns[i].chunk]++, turns[i].kind);
-        if (turns[i].kind + 1 == kinds) assert_int_equal(last[turns[i].chunk]++, turns[i].micro);
+        if ((int)turns[i].kind + 1 == kinds) assert_int_equal(last[turns[i].chunk]++, turns[i].micro);
     }
     assert_int_equal(length, s->micros * s->chunks * kinds);
     for (int i = 0; i < s->micros * s->chunks; i++) assert_int_equal(done[i], kinds);
@@ -61,6 +61,7 @@ static void bubbles_are_those_of_the_papers(void **state) {
             assert_float_equal(one.bubble, expected, 1e-9);
             for (int v = 2; v <= 3; v++)
                 assert_float_equal(simulate((clt_pipeline){CLT_PIPELINE_INTERLEAVED, p, m, v}, 1, 1, 1, 0).bubble, (p - 1.0) / (v * m + p - 1.0), 1e-9);
+            assert_float_equal(simulate((clt_pipeline){CLT_PIPELINE_GPIPE, p, m, 2}, 1, 1, 1, 0).bubble, (p - 1.0) / (2 * m + p - 1.0), 1e-9);
             clt_simulation zero = simulate((clt_pipeline){CLT_PIPELINE_ZB_H1, p, m, 1}, 1, 1, 1, 0);
             if (m >= 2 * p - 1) assert_float_equal(zero.seconds - 3 * m, p - 1, 1e-9);
             assert_true(zero.bubble < one.bubble / 2);

@@ -18,7 +18,7 @@ END
 # Four batches of 16 that are one update are what four micro-batches of a batch of 64 are.
 # shellcheck disable=SC2086
 expect 0 "" $model --batch 16 --accumulate 4 --steps 6 --json=alone.json --export alone.safetensors
-for schedule in 1f1b gpipe zb-h1; do
+for schedule in interleaved 1f1b gpipe zb-h1; do
     # shellcheck disable=SC2086
     expect 0 "" $model --batch 64 --steps 6 --devices 0,0 --pipeline "stages=2,microbatches=4,schedule=$schedule" --json=two.json --export two.safetensors
     same alone.json two.json
@@ -44,7 +44,7 @@ json one.json "o['steps'] == 6"
 expect 0 "" $model --batch 64 --devices 0,0 --pipeline microbatches=4 --evaluate three.safetensors --json
 
 # Usage.
-for spec in stages stages=1 stages=x microbatches=0 schedule=best split= other=1; do
+for spec in chunks=0 stages stages=1 stages=x microbatches=0 schedule=best split= other=1; do
     # shellcheck disable=SC2086
     refuse "--pipeline '$spec': expected" $model --devices 0,0 --pipeline "$spec"
 done

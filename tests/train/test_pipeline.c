@@ -198,21 +198,27 @@ static void stages_train_as_one_process_does(void **state) {
         int stages, micros;
         clt_pipeline_schedule schedule;
         const char *split;
+        int chunks;
     } cases[] = {
-        {{.optimizer = CLT_SGD, .lr = 0.1f}, 2, 2, CLT_PIPELINE_1F1B, NULL},
-        {{.optimizer = CLT_ADAM, .lr = 0.01f, .clip_norm = 0.5f}, 3, 4, CLT_PIPELINE_1F1B, "h.1,h.3"},
-        {{.optimizer = CLT_ADAMW, .lr = 0.01f, .average = 0.9f}, 2, 8, CLT_PIPELINE_GPIPE, "h.2"},
-        {{.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .on_nonfinite = CLT_NONFINITE_SKIP}, 4, 8, CLT_PIPELINE_ZB_H1, "h.1,h.2,h.3"},
-        {{.optimizer = CLT_ADAM, .lr = 0.01f, .recompute = CLT_RECOMPUTE_ALL}, 3, 4, CLT_PIPELINE_ZB_H1, "h.0.mlp,h.3.norm"},
-        {{.optimizer = CLT_ADAM, .lr = 0.01f, .precision = CLT_PRECISION_BF16}, 2, 4, CLT_PIPELINE_1F1B, "h.2"},
-        {{.optimizer = CLT_SGD, .lr = 0.1f, .precision = CLT_PRECISION_F16, .on_nonfinite = CLT_NONFINITE_SKIP}, 3, 2, CLT_PIPELINE_GPIPE, NULL},
+        {{.optimizer = CLT_SGD, .lr = 0.1f}, 2, 2, CLT_PIPELINE_1F1B, NULL, 1},
+        {{.optimizer = CLT_ADAM, .lr = 0.01f, .clip_norm = 0.5f}, 3, 4, CLT_PIPELINE_1F1B, "h.1,h.3", 1},
+        {{.optimizer = CLT_ADAMW, .lr = 0.01f, .average = 0.9f}, 2, 8, CLT_PIPELINE_GPIPE, "h.2", 1},
+        {{.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .on_nonfinite = CLT_NONFINITE_SKIP}, 4, 8, CLT_PIPELINE_ZB_H1, "h.1,h.2,h.3", 1},
+        {{.optimizer = CLT_ADAM, .lr = 0.01f, .recompute = CLT_RECOMPUTE_ALL}, 3, 4, CLT_PIPELINE_ZB_H1, "h.0.mlp,h.3.norm", 1},
+        {{.optimizer = CLT_ADAM, .lr = 0.01f, .precision = CLT_PRECISION_BF16}, 2, 4, CLT_PIPELINE_1F1B, "h.2", 1},
+        {{.optimizer = CLT_SGD, .lr = 0.1f, .precision = CLT_PRECISION_F16, .on_nonfinite = CLT_NONFINITE_SKIP}, 3, 2, CLT_PIPELINE_GPIPE, NULL, 1},
+        {{.optimizer = CLT_ADAM, .lr = 0.01f}, 2, 4, CLT_PIPELINE_INTERLEAVED, NULL, 0},
+        {{.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .on_nonfinite = CLT_NONFINITE_SKIP}, 4, 8, CLT_PIPELINE_INTERLEAVED, NULL, 2},
+        {{.optimizer = CLT_SGD, .lr = 0.1f, .recompute = CLT_RECOMPUTE_ALL}, 2, 4, CLT_PIPELINE_INTERLEAVED, "h.0.mlp,h.2.norm,h.3.mlp", 2},
+        {{.optimizer = CLT_ADAMW, .lr = 0.01f, .precision = CLT_PRECISION_BF16, .average = 0.9f}, 2, 8, CLT_PIPELINE_INTERLEAVED, "h.0.mlp,h.1,h.2,h.3,h.3.mlp", 3},
+        {{.optimizer = CLT_ADAM, .lr = 0.01f, .clip_norm = 0.5f}, 2, 2, CLT_PIPELINE_GPIPE, "h.1,h.2,h.3", 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static rank alone, ranks[MOST_RANKS];
         clt_train_options single = cases[i].options, piped = cases[i].options;
         int n = cases[i].stages;
         single.accumulate = cases[i].micros;
-        piped.pipeline = (clt_pipeline_options){n, cases[i].micros, cases[i].schedule, cases[i].split};
+        piped.pipeline = (clt_pipeline_options){n, cases[i].micros, cases[i].schedule, cases[i].chunks, cases[i].split};
         memset(&alone, 0, sizeof alone);
         memset(ranks, 0, sizeof ranks);
         run_alone(&alone, &single);
@@ -220,7 +226,7 @@ static void stages_train_as_one_process_does(void **state) {
         assert_all_ok(ranks, n);
         assert_same(ranks, n, &alone, single.clip_norm > 0 || single.on_nonfinite ? 2e-6f : 0);
         for (int r = 0; r < n; r++) {
-            int most = cases[i].schedule == CLT_PIPELINE_1F1B ? n - r : cases[i].schedule == CLT_PIPELINE_GPIPE ? cases[i].micros : n;
+            int most = cases[i].schedule == CLT_PIPELINE_1F1B ? n - r : cases[i].schedule == CLT_PIPELINE_GPIPE ? cases[i].micros : cases[i].schedule == CLT_PIPELINE_ZB_H1 ? n : 2 * n;
             if (ranks[r].in_flight > CLT_MIN(most, cases[i].micros)) fail_msg("case %zu, stage %d: %d micro-batches in flight", i, r, ranks[r].in_flight);
         }
     }
@@ -229,20 +235,22 @@ static void stages_train_as_one_process_does(void **state) {
 
 /* A last batch of an epoch: as many micro-batches of equal size as there can be. */
 static void small_batches_have_fewer_micro_batches(void **state) {
+    static const clt_pipeline_schedule schedules[] = {CLT_PIPELINE_1F1B, CLT_PIPELINE_INTERLEAVED};
     static rank alone, ranks[2];
-    clt_train_options single = {.optimizer = CLT_ADAM, .accumulate = 2, .lr = 0.01f}, piped = {.optimizer = CLT_ADAM, .lr = 0.01f, .pipeline = {.stages = 2, .microbatches = 2}};
-    memset(ranks, 0, sizeof ranks);
-    ranks[0].batch = ranks[1].batch = 7;
-    ranks[0].no_dropout = ranks[1].no_dropout = alone.no_dropout = true;
-    run_stages(ranks, 2, &piped);
-    assert_all_ok(ranks, 2);
-    single.accumulate = 1;
     alone.batch = 7;
-    run_alone(&alone, &single);
-    for (size_t i = 0; i < alone.n; i++)
-        for (int r = 0; r < 2; r++)
-            if (ranks[r].known[i]) assert_float_equal(ranks[r].values[i], alone.values[i], 1e-6);
-    assert_int_equal(ranks[0].trained.samples, 7 * STEPS);
+    alone.no_dropout = true;
+    run_alone(&alone, &(clt_train_options){.optimizer = CLT_ADAM, .lr = 0.01f, .accumulate = 1});
+    for (size_t k = 0; k < sizeof schedules / sizeof *schedules; k++) {
+        memset(ranks, 0, sizeof ranks);
+        ranks[0].batch = ranks[1].batch = 7;
+        ranks[0].no_dropout = ranks[1].no_dropout = true;
+        run_stages(ranks, 2, &(clt_train_options){.optimizer = CLT_ADAM, .lr = 0.01f, .pipeline = {.stages = 2, .microbatches = 2, .schedule = schedules[k]}});
+        assert_all_ok(ranks, 2);
+        for (size_t i = 0; i < alone.n; i++)
+            for (int r = 0; r < 2; r++)
+                if (ranks[r].known[i]) assert_float_equal(ranks[r].values[i], alone.values[i], 1e-6);
+        assert_int_equal(ranks[0].trained.samples, 7 * STEPS);
+    }
     (void)state;
 }
 
@@ -291,6 +299,10 @@ static void what_cannot_be_is_refused(void **state) {
     assert_refused((clt_train_options){.pipeline = {.stages = 3}}, 2, CLT_E_INVALID, "expected a communicator of as many ranks, found one of 2");
     assert_refused((clt_train_options){.pipeline = {.stages = 2, .split = "h.9"}}, 2, CLT_E_NOT_FOUND, "no layer and no tensor named \"h.9\"");
     assert_refused((clt_train_options){.pipeline = {.stages = 2, .split = "h.1,h.2"}}, 2, CLT_E_INVALID, "has 2 names: expected 1");
+    assert_refused((clt_train_options){.pipeline = {.stages = 2, .schedule = CLT_PIPELINE_INTERLEAVED, .split = "h.1"}}, 2, CLT_E_INVALID, "has 1 names: expected 3");
+    assert_refused((clt_train_options){.pipeline = {.stages = 2, .schedule = CLT_PIPELINE_INTERLEAVED, .microbatches = 3}}, 2, CLT_E_INVALID, "a multiple of its 2 stages");
+    assert_refused((clt_train_options){.pipeline = {.stages = 2, .schedule = CLT_PIPELINE_ZB_H1, .chunks = 2}}, 2, CLT_E_INVALID, "zb-h1 has one chunk a stage");
+    assert_refused((clt_train_options){.pipeline = {.stages = 4, .schedule = CLT_PIPELINE_INTERLEAVED, .chunks = 5}}, 4, CLT_E_INVALID, "make 20 parts of the model: expected at most");
     assert_refused((clt_train_options){.pipeline = {.stages = 3, .split = "h.2,h.1"}}, 3, CLT_E_INVALID, "\"h.1\" is computed before");
     assert_refused((clt_train_options){.pipeline = {.stages = 2}, .accumulate = 2}, 2, CLT_E_UNSUPPORTED, "pipeline and accumulate exclude each other");
     assert_refused((clt_train_options){.pipeline = {.stages = 2, .schedule = (clt_pipeline_schedule)9}}, 2, CLT_E_INVALID, "pipeline.schedule");

@@ -101,7 +101,8 @@ const option_row option_rows[] = {
              "sends more bytes than none, but for METHOD,force=1"},
     {OPTION_TEXT, 0, "pipeline", "SPEC", AT(pipeline),
      .help = "each rank has a stage of the model, through which parts of each\n"
-             "batch go: stages=N,microbatches=N,schedule=1f1b|gpipe|zb-h1,\n"
+             "batch go: stages=N,microbatches=N,\n"
+             "schedule=1f1b|gpipe|zb-h1|interleaved,chunks=N,\n"
              "split=LAYER:LAYER..., where stages but the first begin (defaults:\n"
              "as many as ranks; twice as many; 1f1b; by arithmetic and bytes)"},
     {OPTION_CHOICE, 0, "on-failure", "NAME", AT(on_failure), .choices = failures,

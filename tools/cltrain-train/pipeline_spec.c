@@ -8,7 +8,7 @@
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 
-static const char *const schedules[] = {[CLT_PIPELINE_1F1B] = "1f1b", [CLT_PIPELINE_GPIPE] = "gpipe", [CLT_PIPELINE_ZB_H1] = "zb-h1"};
+static const char *const schedules[] = {[CLT_PIPELINE_1F1B] = "1f1b", [CLT_PIPELINE_GPIPE] = "gpipe", [CLT_PIPELINE_ZB_H1] = "zb-h1", [CLT_PIPELINE_INTERLEAVED] = "interleaved"};
 
 const char *pipeline_schedule_name(clt_pipeline_schedule schedule) {
     return schedules[schedule];
@@ -32,6 +32,7 @@ static bool parse_split(pipeline_spec *spec, const char *value) {
 static bool parse_key(pipeline_spec *spec, const char *key, const char *value) {
     if (!strcmp(key, "stages")) return parse_count(value, 2, &spec->options.stages);
     if (!strcmp(key, "microbatches")) return parse_count(value, 1, &spec->options.microbatches);
+    if (!strcmp(key, "chunks")) return parse_count(value, 1, &spec->options.chunks);
     if (!strcmp(key, "split")) return parse_split(spec, value);
     for (size_t i = 0; !strcmp(key, "schedule") && i < sizeof schedules / sizeof schedules[0]; i++) {
         spec->options.schedule = (clt_pipeline_schedule)i;
@@ -56,5 +57,5 @@ int pipeline_spec_parse(pipeline_spec *spec, const char *text) {
     char copy[512];
     *spec = (pipeline_spec){0};
     if (snprintf(copy, sizeof copy, "%s", text) < (int)sizeof copy && parse(spec, copy)) return 0;
-    return usage_error("--pipeline '%s': expected some of stages=N from 2, microbatches=N from 1, schedule=1f1b|gpipe|zb-h1 and split=LAYER:LAYER:..., with commas between them", text);
+    return usage_error("--pipeline '%s': expected some of stages=N from 2, microbatches=N from 1, schedule=1f1b|gpipe|zb-h1|interleaved, chunks=N from 1 and split=LAYER:LAYER:..., with commas between them", text);
 }

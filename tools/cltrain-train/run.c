@@ -124,9 +124,9 @@ static clt_status mix_data(run *r, const clt_dataset **train, const clt_dataset 
 
 static int make_loaders(run *r) {
     const options *o = r->options;
-    int rank = o->pipeline ? 0 : r->group->rank, ranks = o->pipeline ? 1 : r->group->size;
-    clt_loader_options train = {.batch = o->whole_batch, .shuffle = true, .drop_last = true, .seed = o->seed, .rank = rank, .ranks = ranks, .shares = o->each_share};
-    clt_loader_options test = {.batch = o->whole_batch, .rank = rank, .ranks = ranks, .shares = o->each_share};
+    int part = o->pipeline ? 0 : r->group->rank, parts = o->pipeline ? 1 : r->group->size;
+    clt_loader_options train = {.batch = o->whole_batch, .shuffle = true, .drop_last = true, .seed = o->seed, .rank = part, .ranks = parts, .shares = o->each_share};
+    clt_loader_options test = {.batch = o->whole_batch, .rank = part, .ranks = parts, .shares = o->each_share};
     train.threads = test.threads = threads_of_data(o);
     train.broken = options_skip_broken(o) ? CLT_BROKEN_SKIP : CLT_BROKEN_STOP;
     test.broken = options_skip_broken(o) ? CLT_BROKEN_LEAVE_OUT : CLT_BROKEN_STOP;
