@@ -23,7 +23,8 @@ bool clt_node_is_large(const clt_tensor *node) {
 
 bool clt_node_has_one_type(const clt_tensor *node) {
     bool one = true;
-    for (int i = 0; i < clt_own_inputs(node); i++) one &= node->inputs[i]->dtype == node->dtype;
+    clt_dtype own = node->epilogue ? node->inputs[0]->dtype : node->dtype; /* an epilogue may give another */
+    for (int i = 0; i < clt_own_inputs(node); i++) one &= node->inputs[i]->dtype == own;
     return one;
 }
 

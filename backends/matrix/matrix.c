@@ -96,8 +96,9 @@ void clt_matrix_defaults(const clt_candidate *c, int *parameters) {
 
 /* Operands that the unit's format has lose nothing; those of f32 are rounded where the user allows it. tf32 has the digits of f16, and the range of bf16. */
 static bool may_round(const clt_matrix_unit *unit, const clt_tensor *node, const clt_device *device) {
-    if (node->dtype == CLT_F32) return strcmp(clt_device_settings(device)->matmul_precision, unit->precision) == 0;
-    return strcmp(unit->precision, clt_dtype_name(node->dtype)) == 0 || strcmp(unit->precision, "tf32") == 0;
+    clt_dtype storage = node->inputs[0]->dtype;
+    if (storage == CLT_F32) return strcmp(clt_device_settings(device)->matmul_precision, unit->precision) == 0;
+    return strcmp(unit->precision, clt_dtype_name(storage)) == 0 || strcmp(unit->precision, "tf32") == 0;
 }
 
 bool clt_matrix_supports(const clt_candidate *c) {
@@ -154,10 +155,10 @@ void clt_matrix_lower(clt_lowering *l, const clt_tensor *node) {
         .tunables = clt_matrix_tunables, .defaults = clt_matrix_defaults, .valid = clt_matrix_valid,     \
         __VA_ARGS__                                                                                      \
     }
+#define FINISHES .epilogue = true, .any_epilogue = true
 #define ROWS(index, capability)                                                                         \
-    ROW(matmul, index, capability, .epilogue = true), ROW(conv2d, index, capability, .epilogue = true), \
-        ROW(conv2d_grad_input, index, capability, .epilogue = true),                                    \
-        ROW(conv2d_grad_weight, index, capability, )
+    ROW(matmul, index, capability, FINISHES), ROW(conv2d, index, capability, FINISHES), \
+        ROW(conv2d_grad_input, index, capability, FINISHES), ROW(conv2d_grad_weight, index, capability, )
 
 /* In the order of clt_matrix_units. */
 const clt_backend_row clt_matrix_rows[] = {

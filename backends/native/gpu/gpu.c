@@ -154,8 +154,10 @@ void clt_gpu_begin(clt_lowering *l, const char *path, clt_dtype storage, const c
 }
 
 void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes) {
-    if (y->dtype != CLT_F32) clt_text_add(text, "#define CLT_STORAGE %s\n", clt_dtype_name(y->dtype));
-    if (y->dtype != CLT_F32 && !finishes) clt_text_add(text, "#define GPU_RESULT f32\n");
+    clt_dtype storage = y->inputs[0]->dtype;
+    if (storage != CLT_F32) clt_text_add(text, "#define CLT_STORAGE %s\n", clt_dtype_name(storage));
+    if (!finishes) clt_text_add(text, "#define GPU_RESULT f32\n");
+    else if (y->dtype != storage) clt_text_add(text, "#define CLT_RESULT %s\n", clt_dtype_name(y->dtype));
     clt_text_add(text, "%s", clt_kernel_source_find(device, CLT_PRELUDE));
     clt_text_add(text, "#define GPU_CHANNEL(row, column) (%s)\n", y->op->epilogue == CLT_EPILOGUE_COLUMNS ? "column" : "row");
     if (y->epilogue && finishes) clt_epilogue_define(text, y);
@@ -320,9 +322,9 @@ void clt_gpu_lower(clt_lowering *l, const clt_tensor *node) {
     CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .requires = 1u << CLT_CAP_GROUPS, .supports = clt_gpu_supports, .lower = clt_gpu_lower, \
     .tunables = clt_gpu_tunables, .defaults = clt_gpu_defaults, .valid = clt_gpu_valid
 const clt_backend_row clt_gpu_rows[] = {
-    {GPU_ROW(matmul), .epilogue = true},
-    {GPU_ROW(conv2d), .epilogue = true},
-    {GPU_ROW(conv2d_grad_input), .epilogue = true},
+    {GPU_ROW(matmul), .epilogue = true, .any_epilogue = true},
+    {GPU_ROW(conv2d), .epilogue = true, .any_epilogue = true},
+    {GPU_ROW(conv2d_grad_input), .epilogue = true, .any_epilogue = true},
     {GPU_ROW(conv2d_grad_weight)},
     {0},
 };

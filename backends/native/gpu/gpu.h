@@ -72,7 +72,7 @@ void clt_gpu_group_text(clt_text *text, const clt_device *device, int items);
 void clt_gpu_begin(clt_lowering *l, const char *path, clt_dtype storage, const char *definitions, const char *kernel, int64_t count, int items);
 /* Four values that lie side by side: "float4 z_ = …" of elements 4 i_ and after of the code's loop, behind fours.cl and clt_reference_element_parameters. */
 void clt_gpu_code_four(clt_text *text, const clt_code *code, const clt_tensor *node);
-/* What stands in front of all kernels: the prelude, for tensors of y's storage type, and how results of y are stored: with its epilogue, if this kernel finishes them
+/* What stands in front of all kernels: the prelude, for operands of their storage type, and how results of y are stored: with its epilogue, if this kernel finishes them
  * and no sum of parts does. */
 void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes);
 /* Text of operand.cl for one side, with what it needs in front. `fours`: slots may be four rows. */

@@ -1,9 +1,9 @@
 /*
- * Storage of the kernels for GPU-class devices: operands are of type CLT_STORAGE (cl/prelude.cl), results of type GPU_RESULT, for parts of a sum are f32. Four
+ * Storage of the kernels for GPU-class devices: operands are of type CLT_STORAGE (cl/prelude.cl), results of type GPU_RESULT: CLT_RESULT, or f32 for parts of a sum. Four
  * elements that lie side by side and aligned are one access.
  */
 #ifndef GPU_RESULT
-#define GPU_RESULT CLT_STORAGE
+#define GPU_RESULT CLT_RESULT
 #endif
 #define GPU_REAL                    CLT_JOIN(clt_, GPU_RESULT)
 #define GPU_STORE(p, i, x)          CLT_JOIN(clt_store_, GPU_RESULT)(p, i, x)

@@ -6,7 +6,7 @@
  * A work-item an element; neighbours read neighbours. Bound: reading the parts once.
  * In front, where the node has an epilogue: that, and GPU_CHANNEL (shared.cl).
  */
-kernel void gpu_contract_sum(global const float *parts, global CLT_REAL *c, int4 size, int4 result,
+kernel void gpu_contract_sum(global const float *parts, global CLT_RESULT_REAL *c, int4 size, int4 result,
                              int8 columns CLT_EPILOGUE_PARAMETERS) {
     int i = get_global_id(0), count = size.s0 * size.s1 * size.s2;
     if (i >= count) return;
@@ -15,5 +15,5 @@ kernel void gpu_contract_sum(global const float *parts, global CLT_REAL *c, int4
     int n = i % size.s1, m = i / size.s1 % size.s0, which = i / size.s1 / size.s0;
     int h = n / columns.s1 % columns.s0 * columns.s3 + columns.s5, w = n % columns.s1 * columns.s4 + columns.s6;
     int at = which * result.s1 + m * result.s0 + n / columns.s1 / columns.s0 * columns.s2 + h * result.s2 + w;
-    CLT_STORE(c, at, CLT_EPILOGUE(sum, at, GPU_CHANNEL(which * size.s0 + m, n)));
+    CLT_STORE_RESULT(c, at, CLT_EPILOGUE(sum, at, GPU_CHANNEL(which * size.s0 + m, n)));
 }
