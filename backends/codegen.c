@@ -328,9 +328,7 @@ static void add_epilogue_function(clt_text *text, const clt_tensor *node, const 
         int input = code->reads[k].input;
         access how = access_of(code, k, channel_dimension(node));
         if (input == 0) {
-            char own[CLT_CODE_VALUE] = "value_";
-            clt_code_round(node->inputs[0]->dtype, own);
-            clt_text_add(text, "    const float r%d_ = %s;\n", k, own);
+            clt_text_add(text, "    const float r%d_ = value_;\n", k);
             continue;
         }
         clt_dtype dtype = epilogue_input(node, input)->dtype;
@@ -355,16 +353,18 @@ static void add_epilogue_list(clt_text *text, const clt_tensor *node, const clt_
 
 void clt_epilogue_define(clt_text *text, const clt_tensor *node) {
     clt_code code;
+    char own[CLT_CODE_VALUE] = "value";
+    clt_code_round(node->inputs[0]->dtype, own);
     epilogue_code(node, node->epilogue, node->inputs + clt_own_inputs(node), &code);
     clt_text_add(text, "#undef CLT_EPILOGUE_PARAMETERS\n#undef CLT_EPILOGUE_ARGUMENTS\n#undef CLT_EPILOGUE\n"
-                       "#define CLT_HAS_EPILOGUE\n#define CLT_EPILOGUE_PARAMETERS ");
+                       "#define CLT_EPILOGUE_TYPE %s\n#define CLT_EPILOGUE_PARAMETERS ", clt_dtype_name(node->inputs[0]->dtype));
     add_epilogue_list(text, node, &code, true);
     clt_text_add(text, "\n#define CLT_EPILOGUE_ARGUMENTS ");
     add_epilogue_list(text, node, &code, false);
     clt_text_add(text, "\nstatic float clt_epilogue(float value_, int index_, int channel_ CLT_EPILOGUE_PARAMETERS) {\n");
     add_epilogue_function(text, node, &code);
-    clt_text_add(text, "#define CLT_EPILOGUE(value, index, ch) clt_epilogue(value, index, ch "
-                       "CLT_EPILOGUE_ARGUMENTS)\n");
+    clt_text_add(text, "#define CLT_EPILOGUE_ROUNDED(value, index, ch) clt_epilogue(value, index, ch CLT_EPILOGUE_ARGUMENTS)\n"
+                       "#define CLT_EPILOGUE(value, index, ch) CLT_EPILOGUE_ROUNDED(%s, index, ch)\n", own);
 }
 
 void clt_launch_epilogue(clt_lowering *l, const clt_tensor *node) {

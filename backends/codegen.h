@@ -78,7 +78,9 @@ bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_t
  *   CLT_EPILOGUE_PARAMETERS               parameters to be put after its own, with a comma in front
  *   CLT_EPILOGUE_ARGUMENTS                what hands them on to a function
  *   CLT_EPILOGUE(value, index, channel)   what to store for `value` at element `index`, as it lies in memory; in CLT_RESULT
- * and CLT_HAS_EPILOGUE. Kernels define the first two empty and the third as the value where there is none.
+ *   CLT_EPILOGUE_ROUNDED                  the same of a value that has been rounded to the node's own type
+ *   CLT_EPILOGUE_TYPE                     that type: f32, f16 or bf16
+ * Kernels define the first two empty and the third as the value where there is none.
  */
 void clt_epilogue_define(clt_text *text, const clt_tensor *node);
 /* Appends the epilogue's arguments; nothing if the node has none. */

@@ -121,7 +121,7 @@ static int cpu_conv2d_store(const float *values, int columns, global float *y, i
 static void cpu_conv2d_put(global float *y, const int *to, int there, int ch, int columns, int step,
                            float *values CLT_EPILOGUE_PARAMETERS) {
     int done = 0;
-#ifdef CLT_HAS_EPILOGUE
+#ifdef CLT_EPILOGUE_TYPE
     for (int i = 0; i < there; i++)
         for (int j = 0; j < columns; j++)
             values[i * CPU_COLUMNS + j] =

@@ -54,16 +54,29 @@ static cpu_vector cpu_exp_below(cpu_vector x) {
     return select(y * cpu_as_vector(power), (cpu_vector)(0), x < -126.0f);
 }
 
+/* clt_round_f16 and clt_round_bf16 of each lane. */
+#define cpu_round_f32(x) (x)
+static cpu_vector cpu_round_bf16(cpu_vector x) {
+    cpu_ints bits = cpu_as_ints(x), rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return cpu_as_vector(select(rounded, bits | 0x400000, isnan(x)) & (int)0xffff0000);
+}
+static cpu_vector cpu_round_f16(cpu_vector x) {
+    cpu_ints bits = cpu_as_ints(x), size = bits & 0x7fffffff, rounded = (size + 0xfff + (size >> 13 & 1)) & ~0x1fff;
+    rounded = select(rounded, cpu_as_ints(cpu_as_vector(size) + 0.5f - 0.5f), size < 0x38800000);
+    rounded = select(rounded, (cpu_ints)(0x7f800000), rounded > 0x477fe000);
+    return select(cpu_as_vector(rounded | (bits & (int)0x80000000)), x, isnan(x));
+}
+
 /* What is done to results before they are stored, where the host says something (backends/codegen.h): `value` is
  * elements `at` and after of the result, of channels `ch` and after; `there` of them exist. */
-#ifdef CLT_HAS_EPILOGUE
+#ifdef CLT_EPILOGUE_TYPE
 static cpu_vector cpu_epilogue(cpu_vector value, int at, int ch, int there CLT_EPILOGUE_PARAMETERS) {
     float values[CPU_WIDTH];
-    cpu_store(value, 0, values);
+    cpu_store(CLT_JOIN(cpu_round_, CLT_EPILOGUE_TYPE)(value), 0, values);
     if (there >= CPU_WIDTH)
-        for (int j = 0; j < CPU_WIDTH; j++) values[j] = CLT_EPILOGUE(values[j], at + j, ch + j);
+        for (int j = 0; j < CPU_WIDTH; j++) values[j] = CLT_EPILOGUE_ROUNDED(values[j], at + j, ch + j);
     else
-        for (int j = 0; j < there; j++) values[j] = CLT_EPILOGUE(values[j], at + j, ch + j);
+        for (int j = 0; j < there; j++) values[j] = CLT_EPILOGUE_ROUNDED(values[j], at + j, ch + j);
     return cpu_load(0, values);
 }
 #else
