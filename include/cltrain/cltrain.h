@@ -24,6 +24,7 @@
  *     clt_probe, clt_tune       which kernels serve an op, tuning    cltrain/experimental/probe.h
  *     clt_trial                 single ops and graphs, tried         cltrain/experimental/trial.h
  *     clt_times, clt_predict    a step's time and memory, predicted  cltrain/experimental/predict.h
+ *     clt_simulate              a pipeline's step, simulated         cltrain/experimental/simulate.h
  *     clt_measure, clt_check    limits of a device                   cltrain/experimental/measure.h
  *     clt_bundle                kernels that are compiled ahead      cltrain/experimental/bundle.h
  */
@@ -40,6 +41,7 @@
 #include <cltrain/experimental/predict.h>
 #include <cltrain/experimental/probe.h>
 #include <cltrain/experimental/profile.h>
+#include <cltrain/experimental/simulate.h>
 #include <cltrain/experimental/trial.h>
 #include <cltrain/graph.h>
 #include <cltrain/log.h>
@@ -48,6 +50,7 @@
 #include <cltrain/models.h>
 #include <cltrain/onnx.h>
 #include <cltrain/ops.h>
+#include <cltrain/pipeline.h>
 #include <cltrain/predictor.h>
 #include <cltrain/preprocessing.h>
 #include <cltrain/settings.h>

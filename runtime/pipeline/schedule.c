@@ -2,6 +2,11 @@
 
 const char *const clt_pipeline_names[CLT_PIPELINE_KINDS] = {"1f1b", "gpipe", "zb-h1", "interleaved"};
 
+clt_pipeline clt_pipeline_of(const clt_pipeline_options *o) {
+    int chunks = o->schedule == CLT_PIPELINE_INTERLEAVED ? 2 : 1;
+    return (clt_pipeline){o->schedule, o->stages, o->microbatches ? o->microbatches : 2 * o->stages, o->chunks ? o->chunks : chunks};
+}
+
 clt_status clt_pipeline_check(const clt_pipeline *s) {
     if (s->ranks < 1 || s->micros < 1 || s->chunks < 1)
         return clt_fail(CLT_E_INVALID, "a pipeline with %d stages, %d micro-batches and %d chunks: expected at least 1 of each", s->ranks, s->micros, s->chunks);
@@ -23,8 +28,8 @@ size_t clt_pipeline_length(const clt_pipeline *s) {
 /* The i-th forward or backward of any rank: with several chunks, as many micro-batches as there are ranks go through each in turn, or all of them. */
 static clt_turn turn_of(const clt_pipeline *s, clt_turn_kind kind, int i) {
     int group = s->kind == CLT_PIPELINE_GPIPE ? s->micros : s->ranks, round = group * s->chunks, chunk = i / group % s->chunks;
-    if (s->chunks == 1) return (clt_turn){kind, i, 0};
-    return (clt_turn){kind, i / round * group + i % group, kind == CLT_TURN_FORWARD ? chunk : s->chunks - 1 - chunk};
+    if (s->chunks == 1) return (clt_turn){.kind = kind, .micro = i};
+    return (clt_turn){.kind = kind, .micro = i / round * group + i % group, .chunk = kind == CLT_TURN_FORWARD ? chunk : s->chunks - 1 - chunk};
 }
 
 /* Forwards before the first backward, but for the one that goes with that. */

@@ -160,7 +160,7 @@ static clt_status make(clt_trainer *t, clt_stage *p) {
     const clt_pipeline_options *o = &t->options.pipeline;
     size_t n = t->n_variables;
     p->comm = t->options.comm;
-    p->shape = (clt_pipeline){o->schedule, o->stages, o->microbatches ? o->microbatches : 2 * o->stages, o->schedule == CLT_PIPELINE_INTERLEAVED && !o->chunks ? 2 : CLT_MAX(o->chunks, 1)};
+    p->shape = clt_pipeline_of(o);
     p->cut = (clt_cut){clt_comm_rank(p->comm), o->stages, p->shape.chunks, o->schedule == CLT_PIPELINE_ZB_H1};
     CLT_TRY(clt_pipeline_check(&p->shape));
     p->begins = clt_calloc((size_t)stages_of(p), sizeof *p->begins);
@@ -477,7 +477,7 @@ clt_status clt_stage_run(clt_trainer *t, clt_step *step, const clt_batch *batch)
 /* ---- forward alone ---- */
 
 static clt_status forward(flow *f, int chunk) {
-    const clt_turn turn = {CLT_TURN_FORWARD, 0, chunk};
+    const clt_turn turn = {.kind = CLT_TURN_FORWARD, .chunk = chunk};
     const int segment = clt_segment_of(CLT_TURN_FORWARD, chunk, f->t->stage->cut.chunks);
     CLT_TRY(ask(f, &turn));
     CLT_TRY(take(f, &turn, f->first));

@@ -84,11 +84,12 @@ static void the_slowest_stage_bounds_a_step(void **state) {
     clt_simulation result;
     clt_stage_times times[4] = {{{1, 1, 1}, 0}, {{3, 3, 3}, 0}, {{1, 1, 1}, 0}, {{1, 1, 1}, 0}};
     clt_pipeline s = {CLT_PIPELINE_1F1B, 4, 16, 1};
-    double starts[4 * 32];
-    assert_ok(clt_pipeline_simulate(&s, times, starts, &result));
+    clt_turn turns[4 * 32];
+    assert_ok(clt_pipeline_simulate(&s, times, turns, &result));
     assert_true(result.seconds >= 16 * 9 && result.seconds <= 16 * 9 + 12);
-    assert_float_equal(starts[0], 0, 0);
-    assert_float_equal(starts[32], 1, 0); /* behind the first forward of the stage before */
+    assert_float_equal(turns[0].begin, 0, 0);
+    assert_float_equal(turns[32].begin, 1, 0); /* behind the first forward of the stage before */
+    assert_float_equal(turns[32].seconds, 3, 0);
     (void)state;
 }
 
@@ -105,10 +106,36 @@ static void what_is_no_pipeline_is_refused(void **state) {
     (void)state;
 }
 
+static void the_public_functions_have_defaults_and_limits(void **state) {
+    clt_simulation a, b;
+    clt_stage_times times[8];
+    for (int i = 0; i < 8; i++) times[i] = (clt_stage_times){{1, 1, 1}, 0.5};
+    clt_pipeline_options o = {.stages = 4, .schedule = CLT_PIPELINE_INTERLEAVED};
+    assert_int_equal(clt_simulate_turns(&o), 8 * 2 * 2);
+    assert_ok(clt_simulate_pipeline(&o, times, NULL, &a));
+    assert_ok(clt_pipeline_simulate(&(clt_pipeline){CLT_PIPELINE_INTERLEAVED, 4, 8, 2}, times, NULL, &b));
+    assert_true(a.seconds == b.seconds && a.bubble == b.bubble && a.in_flight == b.in_flight);
+    times[7].send = -1;
+    assert_status(clt_simulate_pipeline(&o, times, NULL, &a), CLT_E_INVALID);
+    assert_detail("times of stage 7");
+    times[7].send = NAN;
+    assert_status(clt_simulate_pipeline(&o, times, NULL, &a), CLT_E_INVALID);
+    assert_status(clt_simulate_pipeline(NULL, times, NULL, &a), CLT_E_INVALID);
+    assert_status(clt_simulate_pipeline(&o, NULL, NULL, &a), CLT_E_INVALID);
+    const clt_pipeline_options wrong[] = {{.stages = 0}, {.stages = -1}, {.stages = 4, .microbatches = -2}, {.stages = 1 << 17}, {.stages = 1 << 16, .microbatches = 1 << 20},
+                                          {.stages = 4, .chunks = 2}, {.stages = 4, .schedule = (clt_pipeline_schedule)9}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(clt_simulate_turns(&wrong[i]), 0);
+        assert_status(clt_simulate_pipeline(&wrong[i], times, NULL, &a), CLT_E_INVALID);
+    }
+    (void)state;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_turn_is_there_once),        cmocka_unit_test(bubbles_are_those_of_the_papers), cmocka_unit_test(few_micro_batches_are_in_flight),
         cmocka_unit_test(the_slowest_stage_bounds_a_step), cmocka_unit_test(what_is_no_pipeline_is_refused),
+        cmocka_unit_test(the_public_functions_have_defaults_and_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/probe_common.sh"
 
 page=$sources/docs/man/cltrain-probe.1
-for command in list bench compare report verify model recommend shapes tune backends comm; do
+for command in list bench compare report verify model recommend shapes tune backends simulate comm; do
     expect 0 "" $command --help
     options=$(sed -n 's/^  \(-[a-z], \)\{0,1\} *--\([a-z-]*\).*/\2/p' "$out")
     [ "$(echo "$options" | wc -l)" -ge 3 ] || fail "the options of $command are not found in its help"

@@ -30,6 +30,7 @@ int run_model(int argc, char **argv);
 int run_recommend(int argc, char **argv);
 int run_tune(int argc, char **argv);
 int run_backends(int argc, char **argv);
+int run_simulate(int argc, char **argv);
 int run_comm(int argc, char **argv);
 
 /* Options that several commands have; the first member of theirs. */

@@ -24,6 +24,7 @@ static const command commands[] = { /* the first one is done without a name, too
     {"shapes", "writes the shapes of a model for bench", run_shapes},
     {"tune", "finds the fastest rows and parameters for a model, and keeps them", run_tune},
     {"backends", "what serves each op on a device, and why", run_backends},
+    {"simulate", "a step of a pipeline, by given times", run_simulate},
     {"comm", "how fast ranks reduce over the network, beside plain TCP", run_comm},
 };
 
