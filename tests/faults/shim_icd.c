@@ -12,7 +12,8 @@
  * In the environment: SHIM_DRIVER, the real driver's library (libpocl.so.2); and for programs that do not know of the
  * shim: SHIM_NTH, SHIM_FOREVER=1, SHIM_ONLY=clName as in shim.h, SHIM_REPORT=FILE, which gets the counts at exit;
  * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded. SHIM_DROP=repeats, or N: all launches
- * of a kernel but its first, or all of these but one in N at random, are not done and said to be. SHIM_DEED, what the call does rather than fail:
+ * of a kernel but its first, or all of these but one in N at random, are not done and said to be. SHIM_DELAY: microseconds that each
+ * launch takes longer, as on a slow device. SHIM_DEED, what the call does rather than fail:
  *     exit, crash, hang
  *     null                 it says that all is well, and makes nothing; of what is enqueued no event
  *     later                the launch is taken, and its event alone tells that it failed
@@ -30,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim.h"
@@ -242,8 +244,26 @@ CALL(clGetKernelInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
 CALL(clGetKernelWorkGroupInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
      (cl_kernel k, cl_device_id d, cl_kernel_work_group_info what, size_t room, void *to, size_t *needed),
      (k, d, what, room, to, needed))
-CALL(clGetEventInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
-     (cl_event e, cl_event_info what, size_t room, void *to, size_t *needed), (e, what, room, to, needed))
+
+static unsigned long long draws = 1; /* Knuth's linear congruential generator: no rhythm that callers could share */
+
+static unsigned draw(void) {
+    pthread_mutex_lock(&mutex);
+    draws = draws * 6364136223846793005u + 1442695040888963407u;
+    unsigned drawn = (unsigned)(draws >> 33);
+    pthread_mutex_unlock(&mutex);
+    return drawn;
+}
+
+/* Where callbacks are at fault every other event has not happened yet, so that there are some, however fast the device is. */
+static cl_int CL_API_CALL shim_clGetEventInfo(cl_event e, cl_event_info what, size_t room, void *to, size_t *needed) {
+    cl_int error = strike("clGetEventInfo", CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY);
+    if (error) return error;
+    error = real.clGetEventInfo(e, what, room, to, needed);
+    bool asked = error == CL_SUCCESS && what == CL_EVENT_COMMAND_EXECUTION_STATUS && to && *(cl_int *)to == CL_COMPLETE;
+    if (asked && (deed_is("early") || deed_is("twice")) && draw() % 2) *(cl_int *)to = CL_RUNNING;
+    return error;
+}
 
 static cl_int CL_API_CALL shim_clGetEventProfilingInfo(cl_event e, cl_profiling_info what, size_t room, void *to, size_t *needed) {
     cl_int error = strike("clGetEventProfilingInfo", CL_PROFILING_INFO_NOT_AVAILABLE, CL_OUT_OF_RESOURCES);
@@ -318,7 +338,6 @@ DONE(clWaitForEvents, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_OUT_OF_RE
 enum { MOST_LAUNCHED = 1024 };
 static cl_kernel launched[MOST_LAUNCHED]; /* once or more */
 static int n_launched;
-static unsigned long long draws = 1; /* Knuth's linear congruential generator: no rhythm that callers could share */
 
 static int find_launched(cl_kernel kernel) {
     int i = 0;
@@ -346,13 +365,9 @@ static bool is_dropped(cl_kernel kernel) {
     pthread_mutex_lock(&mutex);
     int i = find_launched(kernel);
     bool dropped = i < n_launched;
-    if (dropped && kept > 0) {
-        draws = draws * 6364136223846793005u + 1442695040888963407u;
-        dropped = (draws >> 33) % (unsigned)kept != 0;
-    }
     if (i == n_launched && n_launched < MOST_LAUNCHED) launched[n_launched++] = kernel;
     pthread_mutex_unlock(&mutex);
-    return dropped;
+    return dropped && (kept <= 0 || draw() % (unsigned)kept != 0);
 }
 
 static cl_int fail_later(cl_command_queue q, cl_int error, cl_event *event) {
@@ -364,11 +379,19 @@ static cl_int fail_later(cl_command_queue q, cl_int error, cl_event *event) {
     return real.clSetUserEventStatus(*event, error);
 }
 
+/* The caller waits, whose thread is the device's. */
+static void delay(void) {
+    const char *wanted = getenv("SHIM_DELAY");
+    long microseconds = wanted ? atol(wanted) : 0;
+    if (microseconds > 0) nanosleep(&(struct timespec){microseconds / 1000000, microseconds % 1000000 * 1000}, NULL);
+}
+
 static cl_int CL_API_CALL shim_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset,
                                                       const size_t *global, const size_t *local, WAITS) {
     cl_int error = strike("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE);
     if (error && !deed_is("null")) return deed_is("later") ? fail_later(q, error, event) : error;
     if (error) event = NULL;
+    delay();
     if (is_dropped(k)) error = event ? real.clEnqueueMarkerWithWaitList(q, n, wait, event) : CL_SUCCESS;
     else error = real.clEnqueueNDRangeKernel(q, k, dims, offset, global, local, n, wait, event);
     if (event && error == CL_SUCCESS) count(EVENT, 1);
