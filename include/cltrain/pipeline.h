@@ -4,6 +4,7 @@
 #ifndef CLTRAIN_PIPELINE_H
 #define CLTRAIN_PIPELINE_H
 
+#include <cltrain/device.h>
 #include <cltrain/export.h>
 
 CLT_BEGIN_DECLS
@@ -25,7 +26,8 @@ typedef struct clt_pipeline_options {
     clt_pipeline_schedule schedule;
     int chunks;        /* of the model that each rank has, with CLT_PIPELINE_INTERLEAVED (or CLT_PIPELINE_GPIPE, default 1): rank r has chunks r, r + stages, r + 2 stages ... of it; default 2 */
     const char *split; /* where each stage (or chunk) but the first begins: names of layers, as "h.4" of "h.4.attn.weight", or of tensors (clt_tensor_set_name), in the order
-                          of the graph with commas between them. NULL: by the ops' arithmetic and bytes, for devices that are alike */
+                          of the graph with commas between them. NULL: by the ops' arithmetic and bytes, and the devices' memory */
+    const clt_peaks *peaks; /* [stages], the same on all ranks: what each one's device can do (clt_device_peaks), where the split is not given. NULL: they are alike */
 } clt_pipeline_options;
 
 CLT_END_DECLS

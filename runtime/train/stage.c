@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runtime/exec/storage.h"
-#include "runtime/pipeline/split.h"
 #include "runtime/train/parallel.h"
 
 /* ---- which stage has what ---- */
@@ -28,130 +27,6 @@ static clt_status check_options(const clt_train_options *o) {
     return CLT_OK;
 }
 
-/* The first op that reads a parameter of the layer, or the tensor of that name. */
-static clt_tensor *find_begin(const clt_graph *graph, const char *name, size_t length) {
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        clt_tensor *node = graph->nodes[i];
-        if (node->name && strlen(node->name) == length && !strncmp(node->name, name, length) && node->kind == CLT_NODE_OP) return node;
-        for (int k = 0; node->kind == CLT_NODE_OP && k < node->n_inputs; k++) {
-            const clt_tensor *input = node->inputs[k];
-            if (input->variable && !strncmp(input->name, name, length) && (input->name[length] == '.' || !input->name[length])) return node;
-        }
-    }
-    return NULL;
-}
-
-/* "fc2,fc3": where the second stage begins, and so on. */
-static clt_status read_split(const clt_graph *graph, const char *split, clt_tensor **begins, int n) {
-    int found = 0;
-    for (const char *at = split; *at;) {
-        size_t length = strcspn(at, ",");
-        clt_tensor *begin = find_begin(graph, at, length);
-        if (!begin) return clt_fail(CLT_E_NOT_FOUND, "option pipeline.split: the graph has no layer and no tensor named \"%.*s\"", (int)CLT_MIN(length, 80), at);
-        if (found && begin->index <= begins[found - 1]->index)
-            return clt_fail(CLT_E_INVALID, "option pipeline.split: \"%.*s\" is computed before what is named in front of it", (int)CLT_MIN(length, 80), at);
-        if (found < n) begins[found] = begin;
-        found++;
-        at += length + (at[length] == ',');
-    }
-    return found == n ? CLT_OK : clt_fail(CLT_E_INVALID, "option pipeline.split has %d names: expected %d, one for each stage (or chunk) but the first", found, n);
-}
-
-/* ---- the split where none is given: by arithmetic and bytes, for devices that are alike ---- */
-
-/* What a device of today does in a second; only their ratios matter. */
-#define FLOPS 1e12
-#define BYTES 1e11
-#define SENT  5e9
-
-/* The graph as pieces, each of which begins with an op that is the first to read some trained parameter, so that every stage has some. By piece. */
-typedef struct estimate {
-    const clt_graph *graph;
-    size_t *first;          /* its first node; [pieces + 1] */
-    double *seconds, *send; /* [pieces], [pieces + 1] */
-    int pieces;
-} estimate;
-
-/* Which trained parameters have been read by a node in front of it. */
-static bool reads_new(const clt_trainer *t, const clt_tensor *node, bool *read) {
-    bool any = false;
-    for (int k = 0; node->kind == CLT_NODE_OP && k < node->n_inputs; k++) {
-        const clt_variable *variable = node->inputs[k]->variable;
-        if (!variable || !t->trained[variable->index] || read[variable->index]) continue;
-        any = read[variable->index] = true;
-    }
-    return any;
-}
-
-/* Of what the loss depends on. */
-static void find_pieces(const clt_trainer *t, const bool *marks, bool *read, estimate *e) {
-    size_t n = e->graph->n_nodes;
-    for (size_t i = 0; i < n; i++)
-        if (marks[i] && reads_new(t, e->graph->nodes[i], read)) e->first[e->pieces++] = i;
-    e->first[0] = 0; /* with what is in front of it */
-    e->first[e->pieces] = n;
-}
-
-/* Backward takes twice as long as forward. */
-static void add_up_pieces(const bool *marks, estimate *e) {
-    for (int p = 0; p < e->pieces; p++)
-        for (size_t i = e->first[p]; i < e->first[p + 1]; i++) {
-            clt_cost cost = marks[i] ? clt_node_cost(e->graph->nodes[i]) : (clt_cost){0};
-            e->seconds[p] += 3 * CLT_MAX(cost.flops / FLOPS, cost.bytes / BYTES);
-        }
-}
-
-/* What is computed in front of a piece, and read there or behind it. */
-static void add_crossing(const bool *marks, estimate *e) {
-    const clt_graph *graph = e->graph;
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        const clt_tensor *node = graph->nodes[i];
-        size_t last = i;
-        if (!marks[i] || clt_tensor_is_leaf(node) || !clt_dtype_is_float(node->dtype)) continue;
-        for (size_t k = i + 1; k < graph->n_nodes; k++)
-            for (int input = 0; marks[k] && input < graph->nodes[k]->n_inputs; input++)
-                if (graph->nodes[k]->inputs[input] == node) last = k;
-        for (int p = 1; p < e->pieces; p++)
-            if (i < e->first[p] && e->first[p] <= last) e->send[p] += 2 * clt_tensor_cost_bytes(node) / SENT;
-    }
-}
-
-static clt_status choose_split(const estimate *e, clt_tensor **begins, int stages) {
-    double slowest;
-    size_t n = (size_t)e->pieces;
-    if (e->pieces < stages)
-        return clt_fail(CLT_E_INVALID, "options pipeline.stages and .chunks make %d parts of the model: expected at most %d, for as many ops have trained parameters of their own", stages, e->pieces);
-    int *cuts = clt_calloc((size_t)stages + 1, sizeof *cuts);
-    double *all = clt_calloc((size_t)stages * n, sizeof *all);
-    clt_status status = cuts && all ? CLT_OK : clt_fail_memory((size_t)stages * n * sizeof *all);
-    for (int s = 0; all && s < stages; s++) memcpy(all + (size_t)s * n, e->seconds, n * sizeof *all);
-    if (status == CLT_OK) status = clt_pipeline_find_split(&(clt_pipeline_split){.pieces = e->pieces, .stages = stages, .seconds = all, .send = e->send}, cuts, &slowest);
-    for (int s = 1; status == CLT_OK && s < stages; s++) begins[s - 1] = e->graph->nodes[e->first[cuts[s]]];
-    clt_free(cuts);
-    clt_free(all);
-    return status;
-}
-
-static clt_status find_split(const clt_trainer *t, clt_tensor **begins, int stages) {
-    size_t n = t->graph->n_nodes;
-    bool *marks = clt_calloc(n, sizeof *marks), *read = clt_calloc(t->n_variables + 1, sizeof *read);
-    estimate e = {t->graph, clt_calloc(n + 1, sizeof *e.first), clt_calloc(n, sizeof *e.seconds), clt_calloc(n + 1, sizeof *e.send), 0};
-    clt_status status = marks && read && e.first && e.seconds && e.send ? CLT_OK : clt_fail_memory(n * sizeof *e.send);
-    if (status == CLT_OK) {
-        clt_graph_mark(t->graph, &t->loss, 1, marks);
-        find_pieces(t, marks, read, &e);
-        add_up_pieces(marks, &e);
-        add_crossing(marks, &e);
-        status = choose_split(&e, begins, stages);
-    }
-    clt_free(marks);
-    clt_free(read);
-    clt_free(e.first);
-    clt_free(e.seconds);
-    clt_free(e.send);
-    return status;
-}
-
 static int stages_of(const clt_stage *p) {
     return p->cut.ranks * p->cut.chunks;
 }
@@ -170,7 +45,7 @@ static clt_status make(clt_trainer *t, clt_stage *p) {
     p->turns = clt_calloc(clt_pipeline_length(&p->shape), sizeof *p->turns);
     if (!p->begins || !p->rank_of || !p->others || !p->reached || !p->turns) return clt_fail_memory(n * sizeof *p->rank_of);
     for (size_t i = 0; i < n; i++) p->others[i] = p->cut.own != 0; /* what nobody reads is the first rank's */
-    return o->split && o->split[0] ? read_split(t->graph, o->split, p->begins, stages_of(p) - 1) : find_split(t, p->begins, stages_of(p));
+    return clt_stage_split(t, p);
 }
 
 clt_status clt_stage_create(clt_trainer *t) {
@@ -182,6 +57,7 @@ clt_status clt_stage_create(clt_trainer *t) {
     t->options.comm = NULL; /* each stage updates by itself */
     t->options.accumulate = t->stage->shape.micros;
     t->options.pipeline.split = NULL; /* the caller's */
+    t->options.pipeline.peaks = NULL;
     return CLT_OK;
 }
 

@@ -26,6 +26,9 @@ struct clt_stage {
 clt_status clt_stage_create(clt_trainer *trainer);
 void clt_stage_destroy(clt_stage *stage);
 
+/* stage_split.c: where they begin. Called by all ranks. */
+clt_status clt_stage_split(const clt_trainer *trainer, const clt_stage *stage);
+
 /* The nodes of a step's graph of forward get their stage. map: from the user's graph. */
 clt_status clt_stage_assign(clt_trainer *trainer, clt_step *step, clt_tensor *const *map);
 bool clt_stage_is_last(const clt_trainer *trainer);

@@ -43,6 +43,14 @@ expect 0 "" $model --batch 64 --steps 6 --resume three.safetensors --json=one.js
 json one.json "o['steps'] == 6"
 expect 0 "" $model --batch 64 --devices 0,0 --pipeline microbatches=4 --evaluate three.safetensors --json
 
+# A model that has no room on a device has room on two.
+large="mlp:1024,1024,1024 --data digits --batch 64 --steps 2 --optimizer adam --memory-limit 24M --recompute none --offload none"
+# shellcheck disable=SC2086
+expect 1 "beyond the memory limit" $large
+# shellcheck disable=SC2086
+expect 0 "" $large --devices 0,0 --pipeline microbatches=4 --json=large.json
+json large.json 'all(s["peak_device_bytes"] <= 24 << 20 for s in o["stages"])'
+
 # Usage.
 for spec in chunks=0 stages stages=1 stages=x microbatches=0 schedule=best split= other=1; do
     # shellcheck disable=SC2086

@@ -32,6 +32,7 @@ typedef struct rank {
     size_t n;
     clt_metrics trained, tested;
     int in_flight;
+    int64_t parameters;
     clt_status status;
     char detail[512];
 } rank;
@@ -115,6 +116,7 @@ static clt_status use(rank *r, int begin, int end) {
     CLT_TRY(clt_trainer_eval_metrics(r->trainer, &r->tested, true));
     CLT_TRY(clt_trainer_predict(r->trainer, r->output, &last, r->predicted, PREDICTED));
     r->in_flight = clt_trainer_in_flight(r->trainer);
+    r->parameters = clt_trainer_stage_parameters(r->trainer);
     return keep_values(r);
 }
 
@@ -218,7 +220,7 @@ static void stages_train_as_one_process_does(void **state) {
         clt_train_options single = cases[i].options, piped = cases[i].options;
         int n = cases[i].stages;
         single.accumulate = cases[i].micros;
-        piped.pipeline = (clt_pipeline_options){n, cases[i].micros, cases[i].schedule, cases[i].chunks, cases[i].split};
+        piped.pipeline = (clt_pipeline_options){.stages = n, .microbatches = cases[i].micros, .schedule = cases[i].schedule, .chunks = cases[i].chunks, .split = cases[i].split};
         memset(&alone, 0, sizeof alone);
         memset(ranks, 0, sizeof ranks);
         run_alone(&alone, &single);
@@ -286,6 +288,29 @@ static void checkpoints_go_from_any_stages_to_any(void **state) {
     (void)state;
 }
 
+/* The faster device has more of the model; a bad number is refused. */
+static void a_split_follows_the_devices(void **state) {
+    static rank ranks[2];
+    int64_t parameters[2][2];
+    clt_peaks peaks[2] = {{1e9, 1e8}, {1e9, 1e8}}; /* so slow that sends do not matter */
+    clt_train_options options = {.lr = 0.1f, .pipeline = {.stages = 2, .microbatches = 2, .peaks = peaks}};
+    for (int fast = 0; fast < 2; fast++) {
+        peaks[fast] = (clt_peaks){4e9, 4e8};
+        peaks[1 - fast] = (clt_peaks){1e9, 1e8};
+        memset(ranks, 0, sizeof ranks);
+        run_stages(ranks, 2, &options);
+        assert_all_ok(ranks, 2);
+        for (int r = 0; r < 2; r++) parameters[fast][r] = ranks[r].parameters;
+    }
+    assert_true(parameters[0][0] > 2 * parameters[1][0] && parameters[1][1] > 2 * parameters[0][1]); /* the embedding is of the first, however slow it is */
+    peaks[1].copy_bytes = 0;
+    memset(ranks, 0, sizeof ranks);
+    run_stages(ranks, 2, &options);
+    for (int r = 0; r < 2; r++) assert_int_equal(ranks[r].status, CLT_E_INVALID);
+    assert_non_null(strstr(ranks[0].detail, "pipeline.peaks[1]"));
+    (void)state;
+}
+
 static void assert_refused(clt_train_options options, int n, clt_status expected, const char *words_of_it) {
     static rank ranks[MOST_RANKS];
     memset(ranks, 0, sizeof ranks);
@@ -314,6 +339,7 @@ int main(void) {
         cmocka_unit_test(stages_train_as_one_process_does),
         cmocka_unit_test(small_batches_have_fewer_micro_batches),
         cmocka_unit_test(checkpoints_go_from_any_stages_to_any),
+        cmocka_unit_test(a_split_follows_the_devices),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

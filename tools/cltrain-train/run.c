@@ -20,6 +20,7 @@
 #include "progress.h"
 #include "recipe.h"
 #include "scores.h"
+#include "stages.h"
 #include "stopwatch.h"
 #include "system.h"
 
@@ -153,7 +154,11 @@ static int make_trainer(run *r) {
     wanted.tokenizer = r->data->tokenizer;
     r->created = now_seconds();
     if (ranks_lead(r->group) && !r->stepped) message_line("Preparing kernels: the first run on a device builds them, which takes longest.");
-    clt_status status = clt_trainer_create(&r->trainer, r->device, r->made->loss, &wanted);
+    clt_peaks *peaks = NULL;
+    clt_status status = wanted.pipeline.stages > 1 && !wanted.pipeline.split ? stages_measure(r->group, r->device, &peaks) : CLT_OK;
+    wanted.pipeline.peaks = peaks;
+    if (status >= 0) status = clt_trainer_create(&r->trainer, r->device, r->made->loss, &wanted);
+    free(peaks);
     if (status >= 0 && r->group->size > 1 && wanted.compress.method)
         status = clt_trainer_compress_report(r->trainer, &r->report->compress);
     return status < 0 ? failed(r, status, "making the trainer") : 0;
