@@ -58,7 +58,7 @@ refuse "unknown option '--frobnicate'" backends --frobnicate
 expect 1 "matches none" tune --device no-such-device
 expect 1 "matches none" backends --device no-such-device
 refuse "no such op" backends --op conv3d
-refuse "expected list, bench, compare, report, verify, model, recommend, shapes, tune, backends or comm" tuna
+refuse "expected list, bench, compare, report, verify, model, recommend, shapes, tune, backends, simulate or comm" tuna
 
 # ---- backends ----
 
