@@ -138,6 +138,7 @@ typedef struct flow {
     clt_step *first;
     const clt_batch *batch;
     int micros;
+    double begin; /* of the step, by clt_seconds */
     int *slots;
     bool *taken; /* by slot */
     int in_flight;
@@ -205,8 +206,10 @@ static clt_status take(flow *f, const clt_turn *turn, clt_step *step) {
         message *m = &f->messages[i];
         if (!m->received || m->micro != turn->micro || !is_of_turn(f, edge_of(f, m->edge), edge_of(f, m->edge)->to, turn)) continue;
         clt_work *work = m->work;
+        double before = clt_seconds();
         m->work = NULL;
         CLT_TRY(clt_work_wait(work));
+        f->t->waited_seconds += clt_seconds() - before;
         CLT_TRY(clt_plan_feed(step->plan, step->edges.items[m->edge].received, m->data));
         CLT_TRY(remove_message(f, i));
     }
@@ -294,14 +297,23 @@ static clt_status prepare(flow *f, const clt_turn *turn, const clt_step *step) {
     return clt_trainer_feed(f->t, step, turn->kind == CLT_TURN_FORWARD && turn->chunk == 0 ? &part : &nothing);
 }
 
-static clt_status compute(flow *f, const clt_turn *turn, clt_step *step) {
+/* The device is waited for, so that the turn's time is its own. */
+static clt_status end_turn(const flow *f, clt_turn *turn) {
+    if (f->t->stage->timed) CLT_TRY(clt_device_finish(f->t->device));
+    turn->seconds = clt_seconds() - f->begin - turn->begin;
+    return CLT_OK;
+}
+
+static clt_status compute(flow *f, clt_turn *turn, clt_step *step) {
     clt_stage *p = f->t->stage;
     clt_turn_kind last = p->cut.apart ? CLT_TURN_WEIGHTS : CLT_TURN_BACKWARD;
     const int segment = clt_segment_of(turn->kind, turn->chunk, p->cut.chunks);
     CLT_TRY(take(f, turn, step));
+    turn->begin = clt_seconds() - f->begin;
     CLT_TRY(prepare(f, turn, step));
     CLT_TRY(clt_plan_run_segments(step->plan, &segment, 1));
     CLT_TRY(give(f, turn, step));
+    CLT_TRY(end_turn(f, turn));
     if (turn->kind != last || turn->chunk > 0) return CLT_OK;
     p->summed++;
     leave_slot(f, turn->micro);
@@ -323,6 +335,9 @@ static clt_status run(flow *f) {
     size_t n = clt_pipeline_length(&shape);
     clt_pipeline_turns(&shape, p->cut.own, p->turns);
     p->summed = 0;
+    p->n_turns = 0;
+    if (p->timed) CLT_TRY(clt_comm_barrier(p->comm, NULL)); /* so that all count from the same time */
+    f->begin = clt_seconds();
     p->scale = (float)f->t->options.accumulate / (float)f->micros; /* gradients are divided by the most */
     CLT_TRY(ask(f, &p->turns[0]));
     for (size_t i = 0; i < n; i++) {
@@ -331,7 +346,9 @@ static clt_status run(flow *f) {
         CLT_TRY(take_slot(f, p->turns[i].micro, &step));
         CLT_TRY(compute(f, &p->turns[i], step));
     }
-    return update(f);
+    CLT_TRY(update(f));
+    if (p->timed) p->n_turns = n;
+    return CLT_OK;
 }
 
 clt_status clt_stage_run(clt_trainer *t, clt_step *step, const clt_batch *batch) {
@@ -348,6 +365,17 @@ clt_status clt_stage_run(clt_trainer *t, clt_step *step, const clt_batch *batch)
     clt_free(f.taken);
     clt_free(f.messages);
     return status;
+}
+
+clt_status clt_trainer_time_turns(clt_trainer *t, bool timed) {
+    if (!t || !t->stage) return clt_fail(CLT_E_INVALID, "clt_trainer_time_turns: expected a trainer with options.pipeline");
+    t->stage->timed = timed;
+    return CLT_OK;
+}
+
+const clt_turn *clt_trainer_turns(const clt_trainer *t, size_t *count) {
+    *count = t && t->stage ? t->stage->n_turns : 0;
+    return *count ? t->stage->turns : NULL;
 }
 
 /* ---- forward alone ---- */

@@ -16,7 +16,9 @@ struct clt_stage {
     int *rank_of;        /* by variable: whose it is */
     bool *others;        /* by variable: it is another rank's to train, keep and save */
     bool *reached;       /* by variable: it is trained, and the loss depends on it */
-    clt_turn *turns;
+    clt_turn *turns;     /* of a step */
+    size_t n_turns;      /* of the last step, if it was timed */
+    bool timed;
     int summed;          /* micro-batches whose gradients have been added up in this step */
     float scale;         /* of the sum of gradients, in this step */
     int in_flight;       /* the most so far */

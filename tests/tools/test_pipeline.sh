@@ -32,6 +32,13 @@ expect 0 "" $model --batch 64 --steps 2 --devices 0,0 --pipeline microbatches=4,
 says "stages"
 says "micro-batches in flight"
 
+# Its turns, timed: four micro-batches, three kinds of turns, two stages.
+# shellcheck disable=SC2086
+expect 0 "turns.json" $model --batch 64 --steps 2 --devices 0,0 --pipeline microbatches=4,schedule=zb-h1 --profile=turns.json
+says "All turns end after"
+says "by these times it is"
+json turns.json 'len(o["traceEvents"]) == 4 * 3 * 2 and all(e["dur"] > 0 for e in o["traceEvents"]) and {e["tid"] for e in o["traceEvents"]} == {0, 1}'
+
 # Processes, in three stages; and a file of theirs serves one process and two stages.
 # shellcheck disable=SC2086
 "$run" -n 3 -- "$program" $model --batch 64 --steps 3 --pipeline microbatches=4 --save three.safetensors >"$out" 2>"$err" || fail "three stages that are processes"

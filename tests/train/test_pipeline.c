@@ -11,6 +11,7 @@
 
 #include "runtime/base/random.h"
 #include "runtime/base/thread.h"
+#include "runtime/pipeline/schedule.h"
 
 enum { BATCH = 8, LENGTH = 6, WIDTH = 12, WORDS = 20, STEPS = 4, MOST_RANKS = 4, VALUES = 4096, PREDICTED = BATCH * LENGTH * WORDS };
 
@@ -22,6 +23,7 @@ typedef struct rank {
     clt_comm *comm;
     int index, batch;
     bool no_dropout; /* whose masks are of a micro-batch's number */
+    bool timed;
     const clt_train_options *options;
     const char *load, *save;
     clt_graph *graph;
@@ -120,6 +122,22 @@ static clt_status use(rank *r, int begin, int end) {
     return keep_values(r);
 }
 
+/* Turns come in the order of the schedule, one behind the other; none are known of a step that was not timed. */
+static clt_status check_turns(const rank *r, const clt_train_options *options) {
+    clt_pipeline shape = clt_pipeline_of(&options->pipeline);
+    clt_turn expected[64];
+    size_t n;
+    const clt_turn *turns = clt_trainer_turns(r->trainer, &n);
+    if (!r->timed) return turns || n ? clt_fail(CLT_E_INVALID, "turns of a step that was not timed") : CLT_OK;
+    if (!turns || n != clt_simulate_turns(&options->pipeline)) return clt_fail(CLT_E_INVALID, "%zu turns", n);
+    clt_pipeline_turns(&shape, r->index, expected);
+    double end = 0;
+    for (size_t i = 0; i < n; end = turns[i].begin + turns[i].seconds, i++)
+        if (turns[i].kind != expected[i].kind || turns[i].micro != expected[i].micro || turns[i].chunk != expected[i].chunk || turns[i].begin < end || !(turns[i].seconds > 0))
+            return clt_fail(CLT_E_INVALID, "turn %zu of stage %d: kind %d, micro-batch %d, from %g to %g s", i, r->index, (int)turns[i].kind, turns[i].micro, turns[i].begin, end);
+    return CLT_OK;
+}
+
 static clt_status train(rank *r) {
     clt_train_options options = *r->options;
     options.comm = r->comm;
@@ -127,7 +145,9 @@ static clt_status train(rank *r) {
     CLT_TRY(clt_trainer_create(&r->trainer, devices[r->index], loss_of(r), &options));
     if (clt_trainer_stage(r->trainer) != r->index) return clt_fail(CLT_E_INVALID, "stage %d", clt_trainer_stage(r->trainer));
     if (r->load) CLT_TRY(clt_checkpoint_load(r->trainer, NULL, r->load));
+    if (r->timed) CLT_TRY(clt_trainer_time_turns(r->trainer, true));
     CLT_TRY(use(r, r->load ? STEPS / 2 : 0, r->save ? STEPS / 2 : STEPS));
+    if (r->comm) CLT_TRY(check_turns(r, &options));
     return r->save ? clt_checkpoint_save(r->trainer, NULL, r->index ? NULL : r->save) : CLT_OK;
 }
 
@@ -224,6 +244,7 @@ static void stages_train_as_one_process_does(void **state) {
         memset(&alone, 0, sizeof alone);
         memset(ranks, 0, sizeof ranks);
         run_alone(&alone, &single);
+        for (int r = 0; r < n; r++) ranks[r].timed = i % 2; /* the same bits */
         run_stages(ranks, n, &piped);
         assert_all_ok(ranks, n);
         assert_same(ranks, n, &alone, single.clip_norm > 0 || single.on_nonfinite ? 2e-6f : 0);

@@ -16,6 +16,7 @@
 #include "recipe.h"
 #include "report.h"
 #include "run.h"
+#include "stages.h"
 #include "summary.h"
 #include "task.h"
 #include "threads.h"
@@ -82,18 +83,20 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     if (!code) code = finetune_adapt(made->graph, given);
     if (code) return code;
     result.trained_parameters = clt_graph_parameter_count(made->graph);
-    result.profile.wanted = given->profile != NULL && ranks_lead(group);
+    result.profile.wanted = given->profile != NULL && !given->pipeline && ranks_lead(group);
     announce(&result, data);
     if (given->summary) return ranks_lead(group) ? summarize(given, data, made, device) : 0;
     code = run_training(&result, given, data, made, device, group);
     if ((code == 0 || code > EXIT_SIGNAL) && ranks_lead(group) && !given->lr_find && !given->bundle) {
         int printed = print_report(&result);
+        if (!printed && given->profile && given->pipeline) printed = stages_report(&result.timed, given->profile, given->json ? stderr : stdout);
         if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);
         if (!code) code = printed;
     }
     profiler_free(&result.profile);
     free(result.confusion);
     free(result.stages);
+    free(result.timed.turns);
     return code;
 }
 

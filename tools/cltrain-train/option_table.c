@@ -244,7 +244,8 @@ const option_row option_rows[] = {
     {OPTION_OPTIONAL, 0, "json", "FILE", AT(json), .standard = "-", .low = 1, .help = "one JSON object at the end, on stdout or in FILE"},
     {OPTION_OPTIONAL, 0, "profile", "FILE", AT(profile), .standard = "cltrain-profile.json", .low = 1,
      .help = "time by op of some steps, on stdout (with --json on stderr);\n"
-             "each launch as a Chrome trace in FILE (cltrain-profile.json)"},
+             "each launch as a Chrome trace in FILE (cltrain-profile.json).\n"
+             "With --pipeline: the turns of the last step"},
     {OPTION_FLAG, 'q', "quiet", NULL, AT(quiet), .help = "no progress and no warnings on stderr"},
     {OPTION_COUNTER, 'v', "verbose", NULL, AT(verbose),
      .help = "what the library does, on stderr; twice: all of it"},

@@ -167,7 +167,7 @@ static int check_pipeline(options *given) {
         bool said;
     } others[] = {{"shares", given->shares != NULL}, {"balance", given->balance}, {"sync-batch-norm", given->sync_batch_norm}, {"shard", given->shard > 0},
                   {"compress", given->compress != NULL}, {"accumulate", given->accumulate > 1}, {"on-failure shrink", given->on_failure == ON_FAILURE_SHRINK},
-                  {"locate-nan", given->locate_nan}, {"lr-find", given->lr_find}, {"lora", given->lora != NULL}, {"export FILE.onnx", onnx}, {"profile", given->profile != NULL}};
+                  {"locate-nan", given->locate_nan}, {"lr-find", given->lr_find}, {"lora", given->lora != NULL}, {"export FILE.onnx", onnx}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i].said) return usage_error("--pipeline and --%s exclude each other", others[i].name);
     return pipeline_spec_parse(&given->pipeline_spec, given->pipeline);

@@ -13,6 +13,7 @@
 #include "options.h"
 #include "profiler.h"
 #include "scores.h"
+#include "stages.h"
 
 /* What a stage of a pipeline has, and had at most. */
 typedef struct stage_report {
@@ -65,6 +66,7 @@ typedef struct report {
     float loss_scale; /* of f16 */
     uint64_t peak_device_bytes;
     stage_report *stages;  /* of --pipeline, one a rank; NULL: there are none */
+    stage_times timed;     /* of --pipeline and --profile */
     const char *engine;    /* that carries what ranks exchange */
     int ranks;             /* at the end; the options have those of the beginning */
     uint64_t bytes_sent;   /* by this rank to others */

@@ -746,6 +746,7 @@ static int attend(run *r) {
 static int step(run *r, const clt_batch *batch) {
     int code = r->stepped ? profiler_before_step(&r->report->profile, r->device) : 0;
     if (code) return code;
+    if (r->stepped && r->options->profile && r->options->pipeline) clt_trainer_time_turns(r->trainer, true);
     clt_status status = r->stepped ? later_step(r, batch) : first_step(r, batch);
     if (status < 0) return failed(r, status, "training");
     int64_t before = r->report->steps;
@@ -815,6 +816,7 @@ static int gather_stages(run *r) {
                           .parameters = clt_trainer_stage_parameters(r->trainer)};
     snprintf(own->device, sizeof own->device, "%.*s", (int)sizeof own->device - 1, clt_device_get_info(r->device)->name);
     clt_status status = ranks_gather(r->group, all, sizeof *all);
+    if (status >= 0) status = stages_gather(r->group, r->trainer, &r->options->pipeline_spec.options, &r->report->timed);
     free(r->report->stages);
     r->report->stages = all;
     return status < 0 ? failed(r, status, "training") : 0;

@@ -1,22 +1,24 @@
 /*
- * Simulated pipelines: when each stage computes what, and how long a step takes, where the times of stages and links are known.
+ * Pipelines in time: when each stage computes what, and how long a step takes, simulated, where the times of stages and links are known, or as it was.
  *
  *     clt_stage_times times[4] = {{{0.010, 0.010, 0.010}, 0.002}, …};
  *     clt_simulation result;
  *     clt_simulate_pipeline(&(clt_pipeline_options){.stages = 4, .microbatches = 16}, times, NULL, &result);
  *
- * No device is needed. Functions may be called by any thread.
+ * Simulation needs no device, and may be called by any thread.
  *
  * Experimental: what is declared here may change in any release.
  */
 #ifndef CLTRAIN_SIMULATE_H
 #define CLTRAIN_SIMULATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <cltrain/export.h>
 #include <cltrain/pipeline.h>
 #include <cltrain/status.h>
+#include <cltrain/train.h>
 
 CLT_BEGIN_DECLS
 
@@ -54,6 +56,15 @@ CLT_API size_t clt_simulate_turns(const clt_pipeline_options *options);
  * order of the model. turns: [stages, clt_simulate_turns], of each rank in its order, or NULL. Sends take none of a rank's time. Errors: CLT_E_INVALID: an argument is
  * NULL, a number is negative, a time is negative or not finite, or the schedule has no such micro-batches or chunks; CLT_E_NO_MEMORY. */
 CLT_API clt_status clt_simulate_pipeline(const clt_pipeline_options *options, const clt_stage_times *times, clt_turn *turns, clt_simulation *result);
+
+/* From the next step on, whether each turn of this rank is timed, for which the ranks begin a step together, and the device is waited for at each turn's end. Called by
+ * all ranks. CLT_E_INVALID: trainer is NULL, or not one of a
+ * pipeline. */
+CLT_API clt_status clt_trainer_time_turns(clt_trainer *trainer, bool timed);
+
+/* This rank's turns in the last step, in order, if they were timed: their begin is when what they need had come. They are the trainer's, until the next
+ * step. NULL, and *count 0: there are none. */
+CLT_API const clt_turn *clt_trainer_turns(const clt_trainer *trainer, size_t *count);
 
 CLT_END_DECLS
 
