@@ -58,6 +58,20 @@ expect 1 "beyond the memory limit" $large
 expect 0 "" $large --devices 0,0 --pipeline microbatches=4 --json=large.json
 json large.json 'all(s["peak_device_bytes"] <= 24 << 20 for s in o["stages"])'
 
+# Whichever stage is killed, the others name it, and all end; what was saved is gone on from.
+for victim in 0 1 2; do
+    rm -f saved.safetensors
+    # shellcheck disable=SC2016,SC2086
+    "$run" -n 3 -- sh -c 'echo $$ >pid.$RANK; exec "$@"' sh "$program" $model --batch 64 --steps 1000000 --pipeline microbatches=4 --save saved.safetensors --save-every 1 >"$out" 2>"$err" &
+    job=$!
+    while [ ! -f saved.safetensors ] && kill -0 $job 2>/dev/null; do sleep 0.1; done
+    kill -KILL "$(cat pid.$victim)"
+    wait $job && fail "all is well with stage $victim killed"
+    grep -q "rank $victim was lost" "$err" || fail "the others do not name stage $victim"
+done
+# shellcheck disable=SC2086
+expect 0 "" $model --batch 64 --devices 0,0 --pipeline microbatches=4 --evaluate saved.safetensors --json
+
 # Usage.
 for spec in chunks=0 stages stages=1 stages=x microbatches=0 schedule=best split= other=1; do
     # shellcheck disable=SC2086
