@@ -89,7 +89,8 @@ typedef enum clt_precision {
                            CLT_NONFINITE_SKIP, which leaves out updates of a scale that is too large */
 } clt_precision;
 
-/* What each rank keeps a part of (ZeRO; Rajbhandari et al. 2020). Values are the same, bit by bit, and so are the bytes on the wire. */
+/* What each rank keeps a part of (ZeRO; Rajbhandari et al. 2020). The bytes on the wire are the same, and so are the values, bit by bit where the all-reduce adds up in the order of
+ * the parts: with two ranks, or by CLTRAIN_COMM_ALGORITHMS=direct,shards. */
 typedef enum clt_shard {
     CLT_SHARD_NONE = 0,
     CLT_SHARD_OPTIMIZER, /* the optimizer's state: a rank updates its part, and gets the others' parameters from them */

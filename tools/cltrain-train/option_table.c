@@ -91,7 +91,7 @@ const option_row option_rows[] = {
     {OPTION_CHOICE, 0, "shard", "WHAT", AT(shard), .choices = shard_names,
      .help = "of what each rank keeps a part: optimizer (its state), gradients\n"
              "(them, too) or parameters (them, too: all of them lie in the\n"
-             "host's memory alone); default none; the same bits"},
+             "host's memory alone); default none; the same bits with 2 ranks"},
     {OPTION_POSITIVE, 0, "bucket-mb", "X", AT(bucket_mb),
      .help = "MiB of gradients that are exchanged at a time (default 4)"},
     {OPTION_TEXT, 0, "compress", "METHOD", AT(compress),
