@@ -18,6 +18,9 @@ typedef enum clt_pipeline_schedule {
                                 Language Model Training on GPU Clusters" */
 } clt_pipeline_schedule;
 
+/* "1f1b", "gpipe", "zb-h1", "interleaved"; NULL: there is no such schedule. */
+CLT_API const char *clt_pipeline_schedule_name(clt_pipeline_schedule schedule);
+
 /* A model cut into stages, one a rank, and each batch into micro-batches that go through them (see "pipelines" in cltrain/train.h). Zero means the default in every field. */
 typedef struct clt_pipeline_options {
     int stages;       /* as many as options.comm has ranks; rank r has stage r. 0: each rank has the whole model */

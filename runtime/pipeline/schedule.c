@@ -1,6 +1,9 @@
 #include "runtime/pipeline/schedule.h"
 
-const char *const clt_pipeline_names[CLT_PIPELINE_KINDS] = {"1f1b", "gpipe", "zb-h1", "interleaved"};
+const char *clt_pipeline_schedule_name(clt_pipeline_schedule schedule) {
+    static const char *const names[CLT_PIPELINE_KINDS] = {"1f1b", "gpipe", "zb-h1", "interleaved"};
+    return (unsigned)schedule < CLT_PIPELINE_KINDS ? names[schedule] : NULL;
+}
 
 clt_pipeline clt_pipeline_of(const clt_pipeline_options *o) {
     int chunks = o->schedule == CLT_PIPELINE_INTERLEAVED ? 2 : 1;
@@ -11,7 +14,7 @@ clt_status clt_pipeline_check(const clt_pipeline *s) {
     if (s->ranks < 1 || s->micros < 1 || s->chunks < 1)
         return clt_fail(CLT_E_INVALID, "a pipeline with %d stages, %d micro-batches and %d chunks: expected at least 1 of each", s->ranks, s->micros, s->chunks);
     if (s->chunks > 1 && s->kind != CLT_PIPELINE_INTERLEAVED && s->kind != CLT_PIPELINE_GPIPE)
-        return clt_fail(CLT_E_INVALID, "schedule %s has one chunk a stage, found %d; expected schedule interleaved", clt_pipeline_names[s->kind], s->chunks);
+        return clt_fail(CLT_E_INVALID, "schedule %s has one chunk a stage, found %d; expected schedule interleaved", clt_pipeline_schedule_name(s->kind), s->chunks);
     if (s->kind == CLT_PIPELINE_INTERLEAVED && s->micros % s->ranks)
         return clt_fail(CLT_E_INVALID, "schedule interleaved has %d micro-batches: expected a multiple of its %d stages", s->micros, s->ranks);
     return CLT_OK;

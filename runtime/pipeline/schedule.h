@@ -14,11 +14,8 @@
 
 enum { CLT_PIPELINE_KINDS = CLT_PIPELINE_INTERLEAVED + 1 };
 
-/* "1f1b", "gpipe", "zb-h1", "interleaved". */
-extern const char *const clt_pipeline_names[CLT_PIPELINE_KINDS];
-
 typedef struct clt_pipeline {
-    int kind; /* of clt_pipeline_schedule */
+    clt_pipeline_schedule kind;
     int ranks, micros;
     int chunks; /* of each rank: 1 but with CLT_PIPELINE_INTERLEAVED and CLT_PIPELINE_GPIPE */
 } clt_pipeline;

@@ -76,7 +76,7 @@ static clt_status run(simulation *m, clt_simulation *result) {
         for (int r = 0; r < s->ranks; r++) any |= advance(m, r, result);
     }
     for (int r = 0; r < s->ranks; r++)
-        if (m->next[r] < m->length) return clt_fail(CLT_E_STATE, "schedule %s waits for itself on stage %d, turn %zu", clt_pipeline_names[s->kind], r, m->next[r]);
+        if (m->next[r] < m->length) return clt_fail(CLT_E_STATE, "schedule %s waits for itself on stage %d, turn %zu", clt_pipeline_schedule_name(s->kind), r, m->next[r]);
     double all = result->seconds * s->ranks;
     result->bubble = all > 0 ? (all + result->bubble) / all : 0;
     return CLT_OK;

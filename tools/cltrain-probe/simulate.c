@@ -111,7 +111,7 @@ static void print_text(const simulate_options *o, const outcome *made, int n) {
            o->milliseconds[CLT_TURN_FORWARD], o->milliseconds[CLT_TURN_BACKWARD], o->milliseconds[CLT_TURN_WEIGHTS], o->send);
     printf("%-12s %12s %9s %10s\n", "schedule", "step ms", "waiting", "in flight");
     for (int i = 0; i < n; i++)
-        printf("%-12s %12.3f %7.1f %% %10d\n", schedules[made[i].options.schedule], 1000 * made[i].result.seconds, 100 * made[i].result.bubble, made[i].result.in_flight);
+        printf("%-12s %12.3f %7.1f %% %10d\n", clt_pipeline_schedule_name(made[i].options.schedule), 1000 * made[i].result.seconds, 100 * made[i].result.bubble, made[i].result.in_flight);
 }
 
 static int write_json(const simulate_options *o, const outcome *made, int n) {
@@ -120,7 +120,7 @@ static int write_json(const simulate_options *o, const outcome *made, int n) {
     json_object_set_new(document, "stages", json_integer(o->stages));
     json_object_set_new(document, "microbatches", json_integer(o->microbatches));
     for (int i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:s, s:i, s:f, s:f, s:i}", "schedule", schedules[made[i].options.schedule], "chunks", made[i].options.chunks, "step_seconds",
+        json_array_append_new(list, json_pack("{s:s, s:i, s:f, s:f, s:i}", "schedule", clt_pipeline_schedule_name(made[i].options.schedule), "chunks", made[i].options.chunks, "step_seconds",
                                               made[i].result.seconds, "bubble", made[i].result.bubble, "in_flight", made[i].result.in_flight));
     json_object_set_new(document, "simulated", list);
     int code = document_write_at(document, o->shared.json);
@@ -146,7 +146,7 @@ static void draw(FILE *file, const simulate_options *o, const outcome *made) {
     fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n", LEFT + WIDTH + 10, height + 10);
     fprintf(file, "<style>.f{fill:#8ab4e8}.b{fill:#f2b36b}.w{fill:#9fd19a}.odd{fill-opacity:.6}rect{stroke:#fff;stroke-width:.5}.ground{fill:#fff}</style>\n"
                   "<rect class=\"ground\" width=\"100%%\" height=\"100%%\"/>\n");
-    fprintf(file, "<text x=\"%d\" y=\"18\">%s: %.3f ms, of which the devices wait %.1f %% (blue: forward, orange: backward%s)</text>\n", LEFT, schedules[made->options.schedule],
+    fprintf(file, "<text x=\"%d\" y=\"18\">%s: %.3f ms, of which the devices wait %.1f %% (blue: forward, orange: backward%s)</text>\n", LEFT, clt_pipeline_schedule_name(made->options.schedule),
             1000 * made->result.seconds, 100 * made->result.bubble, made->options.schedule == CLT_PIPELINE_ZB_H1 ? ", green: gradients of weights" : "");
     for (int s = 0; s < o->stages; s++) {
         fprintf(file, "<text x=\"10\" y=\"%d\">stage %d</text>\n", TOP + s * ROW + 17, s);

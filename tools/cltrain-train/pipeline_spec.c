@@ -8,12 +8,6 @@
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 
-static const char *const schedules[] = {[CLT_PIPELINE_1F1B] = "1f1b", [CLT_PIPELINE_GPIPE] = "gpipe", [CLT_PIPELINE_ZB_H1] = "zb-h1", [CLT_PIPELINE_INTERLEAVED] = "interleaved"};
-
-const char *pipeline_schedule_name(clt_pipeline_schedule schedule) {
-    return schedules[schedule];
-}
-
 static bool parse_count(const char *value, int64_t low, int *count) {
     int64_t number;
     if (!number_whole(value, low, 4096, &number)) return false;
@@ -34,9 +28,10 @@ static bool parse_key(pipeline_spec *spec, const char *key, const char *value) {
     if (!strcmp(key, "microbatches")) return parse_count(value, 1, &spec->options.microbatches);
     if (!strcmp(key, "chunks")) return parse_count(value, 1, &spec->options.chunks);
     if (!strcmp(key, "split")) return parse_split(spec, value);
-    for (size_t i = 0; !strcmp(key, "schedule") && i < sizeof schedules / sizeof schedules[0]; i++) {
+    const char *name;
+    for (int i = 0; !strcmp(key, "schedule") && (name = clt_pipeline_schedule_name((clt_pipeline_schedule)i)); i++) {
         spec->options.schedule = (clt_pipeline_schedule)i;
-        if (!strcmp(value, schedules[i])) return true;
+        if (!strcmp(value, name)) return true;
     }
     return false;
 }

@@ -15,7 +15,4 @@ typedef struct pipeline_spec {
 /* Returns 0, or EXIT_USAGE after saying what was expected. */
 int pipeline_spec_parse(pipeline_spec *spec, const char *text);
 
-/* "1f1b", "gpipe", "zb-h1", "interleaved". */
-const char *pipeline_schedule_name(clt_pipeline_schedule schedule);
-
 #endif

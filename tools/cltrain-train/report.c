@@ -92,7 +92,7 @@ static void set_pipeline(json_t *object, const report *r) {
         json_array_append_new(stages, stage);
     }
     set_text(object, "engine", r->engine);
-    set_text(object, "pipeline_schedule", pipeline_schedule_name(o->schedule));
+    set_text(object, "pipeline_schedule", clt_pipeline_schedule_name(o->schedule));
     set_whole(object, "microbatches", o->microbatches ? o->microbatches : 2 * o->stages);
     if (o->schedule == CLT_PIPELINE_INTERLEAVED) set_whole(object, "chunks", o->chunks ? o->chunks : 2);
     json_object_set_new(object, "stages", stages);
