@@ -5,12 +5,21 @@
  */
 #include <math.h>
 
-#include "runtime/train/trainer.h"
+#include "runtime/train/parallel.h"
 
 const char clt_loss_scale_name[] = "loss_scale";
 
 bool clt_loss_scaled(const clt_trainer *t) {
     return t->options.precision == CLT_PRECISION_F16;
+}
+
+clt_status clt_loss_scale_agree(clt_trainer *t) {
+    clt_comm *comm = clt_trainer_group(t);
+    double samples = (double)t->inputs[0]->shape.dims[0];
+    if (!comm) return CLT_OK;
+    CLT_TRY(clt_parallel_sum(comm, &samples, 1));
+    if (t->options.comm && clt_loss_scaled(t)) t->sample_weight = (float)exp2(-round(log2(samples / clt_comm_size(comm))));
+    return CLT_OK;
 }
 
 static clt_memory *find(const clt_trainer *t) {

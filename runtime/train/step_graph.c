@@ -162,7 +162,7 @@ static clt_update_attributes bucket_attributes(const clt_trainer *t, const clt_b
     return at;
 }
 
-/* The samples of all ranks in this update, where they are not asked for yet. They are known before all else, so that where
+/* The samples of all ranks in this update, weighted, where they are not asked for yet. They are known before all else, so that where
  * each batch is an update, this is the first collective, before backward. */
 static clt_tensor *all_samples(clt_step *step) {
     if (!step->all_samples) {
@@ -375,9 +375,9 @@ static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_gra
     return add_update(t, step, flat_grads, targets);
 }
 
-/* The loss is a mean: times its samples it is a sum, which is what ranks can add up. */
+/* The loss is a mean: times its samples, each with its weight, it is a sum, which is what ranks can add up. */
 static clt_tensor *add_seed(const clt_trainer *t, const clt_step *step, const clt_tensor *loss) {
-    clt_tensor *seed = clt_fill(step->graph, loss->shape, t->options.comm ? (float)step->sizes.batch : 1.0f);
+    clt_tensor *seed = clt_fill(step->graph, loss->shape, t->options.comm ? (float)step->sizes.batch * t->sample_weight : 1.0f);
     if (!clt_loss_scaled(t)) return seed;
     return clt_mul(seed, clt_reshape(present_loss_scale(step), loss->shape));
 }

@@ -197,6 +197,7 @@ clt_status clt_trainer_begin(clt_trainer **trainer, clt_device *device, clt_grap
     if (!t) return clt_fail_memory(sizeof *t);
     t->device = device;
     t->loss_scale[CLT_LOSS_SCALE] = CLT_LOSS_SCALE_FIRST;
+    t->sample_weight = 1;
     t->loss = loss;
     t->graph = graph;
     clt_status status = clt_train_options_resolve(options, &t->options);
@@ -229,7 +230,8 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
 static clt_status create(clt_trainer **trainer, clt_device *device, clt_tensor *loss, const clt_train_options *options) {
     clt_trainer *t;
     CLT_TRY(clt_trainer_dry_run(&t, device, loss, options));
-    clt_status status = clt_parallel_check(t, set_up(t));
+    clt_status status = clt_loss_scale_agree(t);
+    if (status == CLT_OK) status = clt_parallel_check(t, set_up(t));
     if (status == CLT_OK) status = clt_parallel_share(t, 0);
     if (status == CLT_OK) status = clt_compress_measure(t);
     if (status < 0) clt_trainer_destroy(t);
@@ -429,9 +431,9 @@ static clt_status set_rng(const clt_trainer *t, const clt_step *step) {
     return step->rng ? clt_plan_set(step->plan, step->rng, words, sizeof words) : CLT_OK;
 }
 
-/* The samples of this update so far, and those of this batch. */
+/* The samples of this update so far, weighted, and those of this batch. */
 static clt_status set_samples(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
-    float samples = (float)(t->micro_samples + batch->samples);
+    float samples = (float)(t->micro_samples + batch->samples) * t->sample_weight;
     float images = (float)batch->samples;
     if (step->images) CLT_TRY(clt_plan_set(step->plan, step->images, &images, sizeof images));
     return step->samples ? clt_plan_set(step->plan, step->samples, &samples, sizeof samples) : CLT_OK;

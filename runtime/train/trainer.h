@@ -115,6 +115,7 @@ struct clt_trainer {
     bool has_gradients; /* of the last of them, in the store */
     float loss_scale[CLT_LOSS_SCALE_COUNT]; /* before the device has it */
     bool scale_begun;   /* it has */
+    float sample_weight; /* in sums over ranks: 1; with f16 the power of two next to 1 / the mean batch of a rank, so that losses are as large as means are */
     bool averaged, uses_average; /* the average has begun; it is in the parameters' place */
     int micro;     /* micro-batches since the last update */
     int64_t micro_samples; /* of this rank, since the last update */
@@ -223,6 +224,8 @@ clt_status clt_trainer_tell_all(const clt_trainer *trainer, clt_status status);
 
 extern const char clt_loss_scale_name[]; /* of the state on the device: see CLT_LOSS_SCALE_... */
 bool clt_loss_scaled(const clt_trainer *trainer);
+/* Sets sample_weight. Called by all ranks. */
+clt_status clt_loss_scale_agree(clt_trainer *trainer);
 /* Gives the device the scale, once it has the state. */
 clt_status clt_loss_scale_begin(clt_trainer *trainer);
 clt_status clt_loss_scale_read(const clt_trainer *trainer, float values[CLT_LOSS_SCALE_COUNT]);

@@ -2,6 +2,7 @@
 #include "tests/support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,9 @@
 #include <cltrain/experimental/predict.h>
 #include <cltrain/models.h>
 
+#include "comm/local/local.h"
 #include "runtime/base/random.h"
+#include "runtime/base/thread.h"
 #include "runtime/train/trainer.h"
 
 enum { BATCH = 32, STEPS = 120, CLASSES = 4, SIDE = 8, PIXELS = SIDE * SIDE, MOST = 20000 };
@@ -435,6 +438,74 @@ static void what_would_vanish_is_trained(void **state) {
     clt_graph_destroy(g);
 }
 
+/* One of several ranks, or a process alone, whose batches are all the same. */
+typedef struct scaled_rank {
+    clt_comm *comm;
+    clt_compression compression;
+    clt_status status;
+    char detail[256];
+    float scales[24], gradient[2];
+} scaled_rank;
+
+static clt_status trace_scales(scaled_rank *r, clt_device *own, clt_graph *g, clt_trainer **t) {
+    enum { N = 64 };
+    float x[N][2], target[N][1];
+    for (int i = 0; i < N; i++) x[i][0] = 1 + (float)(i % 3), x[i][1] = (float)(i % 5), target[i][0] = i % 2 ? 1e4f : -2e4f;
+    clt_tensor *in = clt_input(g, "x", CLT_F32, CLT_SHAPE(N, 2)), *truth = clt_input(g, "t", CLT_F32, CLT_SHAPE(N, 1));
+    clt_tensor *out = clt_linear(in, "fc", 1, .no_bias = true);
+    clt_train_options options = {.optimizer = CLT_SGD, .lr = 1e-9f, .precision = CLT_PRECISION_F16, .on_nonfinite = CLT_NONFINITE_SKIP,
+                                 .comm = r->comm, .compress.method = r->comm ? r->compression : CLT_COMPRESS_NONE};
+    CLT_TRY(clt_trainer_create(t, own, clt_mse_loss(out, truth), &options));
+    clt_batch batch = {.samples = N, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(N, 2), x}, {CLT_F32, CLT_SHAPE(N, 1), target}}};
+    for (size_t s = 0; s < CLT_COUNT_OF(r->scales); s++) {
+        CLT_TRY(clt_trainer_step(*t, &batch));
+        CLT_TRY(clt_trainer_loss_scale(*t, &r->scales[s]));
+    }
+    return options.compress.method ? CLT_OK : clt_trainer_get_gradient(*t, "fc.weight", r->gradient, 2);
+}
+
+static void *run_scaled(void *argument) {
+    scaled_rank *r = argument;
+    clt_device *own = NULL;
+    clt_graph *g = NULL;
+    clt_trainer *t = NULL;
+    r->status = clt_device_open(&own, NULL);
+    if (r->status == CLT_OK) r->status = clt_graph_create(&g);
+    if (r->status == CLT_OK) r->status = trace_scales(r, own, g, &t);
+    snprintf(r->detail, sizeof r->detail, "%s", clt_error_detail());
+    clt_trainer_destroy(t);
+    clt_graph_destroy(g);
+    clt_device_close(own);
+    clt_comm_destroy(r->comm);
+    return NULL;
+}
+
+/* What ranks add up are sums over samples; their losses are scaled as one process scales its mean nevertheless. */
+static void the_scale_is_the_same_with_ranks(void **state) {
+    static const clt_compression compressions[] = {CLT_COMPRESS_NONE, CLT_COMPRESS_F16, CLT_COMPRESS_INT8};
+    scaled_rank alone = {0};
+    (void)state;
+    run_scaled(&alone);
+    assert_int_equal(alone.status, CLT_OK);
+    assert_true(alone.scales[23] < 65536 && alone.scales[23] > 0.25f);
+    for (size_t c = 0; c < CLT_COUNT_OF(compressions); c++) {
+        scaled_rank ranks[2];
+        clt_comm *comms[2];
+        clt_thread threads[2];
+        assert_ok(clt_comm_create_local(comms, 2, 60));
+        for (int i = 0; i < 2; i++) {
+            ranks[i] = (scaled_rank){.comm = comms[i], .compression = compressions[c]};
+            assert_ok(clt_thread_start(&threads[i], run_scaled, &ranks[i]));
+        }
+        for (int i = 0; i < 2; i++) clt_thread_join(threads[i]);
+        for (int i = 0; i < 2; i++) {
+            if (ranks[i].status < 0) fail_msg("rank %d: %s", i, ranks[i].detail);
+            assert_memory_equal(ranks[i].scales, alone.scales, sizeof alone.scales);
+            for (int k = 0; !c && k < 2; k++) assert_true(fabsf(ranks[i].gradient[k] - alone.gradient[k]) <= 1e-3f * fabsf(alone.gradient[k]));
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_learn_as_in_f32),
@@ -446,6 +517,7 @@ int main(void) {
         cmocka_unit_test(the_copy_is_that_of_the_parameters),
         cmocka_unit_test(the_scale_follows_overflows),
         cmocka_unit_test(what_would_vanish_is_trained),
+        cmocka_unit_test(the_scale_is_the_same_with_ranks),
         cmocka_unit_test(refuses_what_there_is_not),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
