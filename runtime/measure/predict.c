@@ -474,15 +474,34 @@ static clt_status add_transfers(clt_times *times, clt_prediction *prediction) {
     return CLT_OK;
 }
 
-/* A trainer and step of which nothing is on the device. Both are to be destroyed, also on error. */
+static clt_status try_dry_run(clt_device *device, clt_tensor *loss, const clt_train_options *options, int64_t batch, clt_trainer **dry_run, clt_step **step) {
+    const double mebibyte = 1 << 20;
+    clt_step_memory memory;
+    CLT_TRY(clt_trainer_dry_run(dry_run, device, loss, options));
+    if ((*dry_run)->options.accumulate > 1) return clt_fail(CLT_E_UNSUPPORTED, "steps that accumulate gradients are not predicted");
+    CLT_TRY(clt_trainer_dry_run_step(*dry_run, batch ? batch : (*dry_run)->inputs[0]->shape.dims[0], step));
+    read_memory(*dry_run, (*step)->plan, &memory);
+    uint64_t most = clt_device_get_info(device)->memory_bytes;
+    if (!clt_device_is_limited(device) || memory.total <= most) return CLT_OK;
+    return clt_fail(CLT_E_DEVICE_MEMORY, "a training step of %lld samples takes %.1f MiB, and the memory limit is %.1f MiB", (long long)(*step)->sizes.batch,
+                    (double)memory.total / mebibyte, (double)most / mebibyte);
+}
+
+/* A trainer and step of which nothing is on the device, as clt_trainer_create makes what fits into its memory limit. Both are to be destroyed, also on error. */
 static clt_status dry_run_step(clt_device *device, clt_tensor *loss, const clt_train_options *options, int64_t batch,
                               clt_trainer **dry_run, clt_step **step) {
+    clt_train_options tried = options ? *options : (clt_train_options){0};
     *dry_run = NULL;
     *step = NULL;
     if (batch < 0) return clt_fail(CLT_E_INVALID, "a batch of %lld samples", (long long)batch);
-    CLT_TRY(clt_trainer_dry_run(dry_run, device, loss, options));
-    if ((*dry_run)->options.accumulate > 1) return clt_fail(CLT_E_UNSUPPORTED, "steps that accumulate gradients are not predicted");
-    return clt_trainer_dry_run_step(*dry_run, batch ? batch : (*dry_run)->inputs[0]->shape.dims[0], step);
+    clt_status status = try_dry_run(device, loss, options, batch, dry_run, step);
+    while (status == CLT_E_DEVICE_MEMORY && clt_device_is_limited(device) && clt_trainer_offload_more(options, &tried)) {
+        clt_step_destroy(*step);
+        clt_trainer_destroy(*dry_run);
+        *step = NULL, *dry_run = NULL;
+        status = try_dry_run(device, loss, &tried, batch, dry_run, step);
+    }
+    return status;
 }
 
 clt_status clt_predict_step(clt_times *times, clt_tensor *loss, const clt_train_options *options, int64_t batch,
@@ -586,7 +605,8 @@ static bool is_found(const fitting *f) {
 clt_status clt_largest_batch(clt_device *device, clt_tensor *loss, const clt_train_options *options, uint64_t most_bytes,
                              int64_t *batch, char reason[256]) {
     if (!device || !batch || !reason) return clt_fail(CLT_E_INVALID, "clt_largest_batch: an argument is NULL");
-    if (most_bytes == 0) most_bytes = clt_device_get_info(device)->memory_bytes / 10 * 9;
+    uint64_t all = clt_device_get_info(device)->memory_bytes;
+    if (most_bytes == 0) most_bytes = clt_device_is_limited(device) ? all : all / 10 * 9;
     fitting f = {.device = device, .loss = loss, .options = options, .most_bytes = most_bytes, .reason = reason};
     snprintf(reason, 256, "more was not looked at");
     CLT_TRY(try_batch(&f, 1));

@@ -239,24 +239,23 @@ static clt_status create(clt_trainer **trainer, clt_device *device, clt_tensor *
     return status;
 }
 
-/* Whether what does not fit is tried once more with more in the host's memory: it is nobody else's concern. */
-static bool may_offload(const clt_train_options *options) {
-    return options && options->offload == CLT_OFFLOAD_AUTO && !options->comm && !options->shares;
+bool clt_trainer_offload_more(const clt_train_options *given, clt_train_options *tried) {
+    bool may = given && given->offload == CLT_OFFLOAD_AUTO && !given->comm && !given->shares && tried->offload != CLT_OFFLOAD_ALL;
+    if (may) tried->offload = tried->offload == CLT_OFFLOAD_AUTO ? CLT_OFFLOAD_OPTIMIZER : CLT_OFFLOAD_ALL;
+    return may;
 }
 
 clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options) {
     if (!trainer) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer is NULL");
-    static const struct {
-        clt_offload offload;
-        const char *what;
-    } ways[] = {{CLT_OFFLOAD_OPTIMIZER, "the optimizer's state does"}, {CLT_OFFLOAD_ALL, "the optimizer's state, parameters and activations do"}};
+    clt_train_options tried = options ? *options : (clt_train_options){0};
     clt_status status = create(trainer, device, loss, options);
-    for (size_t i = 0; status == CLT_E_DEVICE_MEMORY && may_offload(options) && i < CLT_COUNT_OF(ways); i++) {
-        clt_train_options other = *options;
-        other.offload = ways[i].offload;
-        status = create(trainer, device, loss, &other);
-        if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "%s not fit into the device's memory, and lie%s in the host's", ways[i].what, i ? "" : "s");
+    while (status == CLT_E_DEVICE_MEMORY && clt_trainer_offload_more(options, &tried)) {
+        bool all = tried.offload == CLT_OFFLOAD_ALL;
+        status = create(trainer, device, loss, &tried);
+        if (status == CLT_OK)
+            clt_log_message(CLT_LOG_INFO, "the optimizer's state%s not fit into the device's memory, and lie%s in the host's",
+                            all ? ", parameters and activations do" : " does", all ? "" : "s");
     }
     return status;
 }

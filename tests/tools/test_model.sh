@@ -224,6 +224,16 @@ expect 0 "" recommend $heavy
 runs cltrain-train
 grep -Eq "^  cltrain-train .* --offload (optimizer|all)" "$out" || fail "the command does not say what lets the batch fit"
 expect 1 "no device can train" recommend $heavy --offload none
+# The limit is used up; where it is too small for a batch, the largest that fits by any of the ways counts.
+CLTRAIN_MEMORY_LIMIT=22M
+expect 0 "" recommend convnet --batch 64 --offline
+says "MiB of 22; batches of up to"
+runs cltrain-train
+CLTRAIN_MEMORY_LIMIT=18M
+expect 1 "with --accumulate an update takes as many samples in smaller batches" recommend convnet --batch 64 --offline
+says "the batch does not fit; with --recompute none --offload all one of"
+expect 1 "" recommend convnet --batch 64 --offline --json
+json "$out" '32 < o["ranking"][0]["batch"] == o["ranking"][0]["largest_batch"] < 64 and o["ranking"][0]["offload"] == "all"'
 unset CLTRAIN_MEMORY_LIMIT
 # One processor under two drivers: the second is left out, unless it is taken as another processor.
 mkdir "$folder/twice"

@@ -224,7 +224,8 @@ static clt_status tell_memory(const forecast_question *q, clt_device *device, FI
     clt_status status = clt_largest_batch(device, q->model->loss, &training, 0, &largest, reason);
     if (status < 0) return status;
     *fits = q->batch <= largest;
-    document_line(lines, json_pack("{s:I, s:o}", "largest_batch", (json_int_t)largest, "largest_reason", document_text(reason)));
+    document_line(lines, json_pack("{s:I, s:o, s:I}", "largest_batch", (json_int_t)largest, "largest_reason", document_text(reason), "room_bytes",
+                                   (json_int_t)clt_device_get_info(device)->memory_bytes));
     if (largest == 0) return status;
     status = clt_predict_memory(device, q->model->loss, &training, q->batch, &memory);
     if (status == CLT_OK) document_line(lines, json_pack("{s:o}", "memory", memory_json(&memory)));

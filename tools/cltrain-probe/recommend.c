@@ -103,12 +103,12 @@ static void fit(candidate *c) {
     c->fixed_us = fixed;
 }
 
-/* With the candidate's batch and what it spares memory by. */
+/* With the candidate's batch and what it spares memory by, and nothing else in the host's memory. */
 static void ask(const recommendation *r, candidate *c, bool offline) {
     const recommend_options *o = r->options;
     shared_options options = o->shared;
     probe_model model;
-    options.batch = c->batch, options.recompute = c->recompute, options.offload = c->offload;
+    options.batch = c->batch, options.recompute = c->recompute, options.offload = c->offload ? c->offload : CLT_OFFLOAD_NONE;
     forecast_question q = {.s = &r->s, .device = c->device, .options = &options, .model = &model, .batch = c->batch,
                            .offline = offline, .seconds = o->seconds, .timeout = o->timeout};
     int64_t few = c->batch / 4 > 0 ? c->batch / 4 : 1;
@@ -133,8 +133,8 @@ static void spare_text(const candidate *c, char text[64]) {
              c->offload ? " --offload " : "", c->offload ? offload_names[c->offload] : "");
 }
 
-/* Where the whole batch does not fit: of what spares memory, and was not ruled out, what takes the least time, or the first of about as much. No step is measured
- * for it. */
+/* Where the whole batch does not fit: of what spares memory, and was not ruled out, what takes the least time, or the first of about as much; or else what the largest
+ * batch fits with. No step is measured for it. False: nothing fits. */
 static bool ask_for_spare(const recommendation *r, candidate *c) {
     static const struct { int recompute, offload; } ways[] = {{CLT_RECOMPUTE_NONE, CLT_OFFLOAD_OPTIMIZER},
                                                               {CLT_RECOMPUTE_BLOCKS, CLT_OFFLOAD_NONE},
@@ -145,31 +145,36 @@ static bool ask_for_spare(const recommendation *r, candidate *c) {
                                                               {CLT_RECOMPUTE_NONE, CLT_OFFLOAD_ALL},
                                                               {CLT_RECOMPUTE_ALL, CLT_OFFLOAD_ALL}};
     const shared_options *given = &r->options->shared;
-    candidate best = {.device = c->device};
+    candidate best = {.device = c->device}, large = *c;
     char text[64];
     for (size_t i = 0; i < sizeof ways / sizeof ways[0] && !child_caught(); i++) {
         candidate way = {.device = c->device, .batch = c->batch, .recompute = ways[i].recompute, .offload = ways[i].offload};
         if ((given->recompute && given->recompute != way.recompute) || (given->offload && given->offload != way.offload)) continue;
         ask(r, &way, true);
         bool better = usable(&way) && (!usable(&best) || way.step_us < 0.98 * best.step_us); /* transfers are measured, each time */
+        if (way.largest > large.largest) large.recompute = way.recompute, large.offload = way.offload, large.largest = way.largest;
         forecast_free(better ? &best.f : &way.f);
         if (better) best = way;
     }
-    if (!usable(&best)) return false;
-    forecast_free(&c->f);
-    *c = best;
-    spare_text(c, text);
-    snprintf(c->f.reason, sizeof c->f.reason, "the batch fits with%s", text);
-    return true;
+    if (usable(&best)) {
+        forecast_free(&c->f);
+        *c = best;
+        spare_text(c, text);
+        snprintf(c->f.reason, sizeof c->f.reason, "the batch fits with%s", text);
+        return true;
+    }
+    c->recompute = large.recompute, c->offload = large.offload, c->largest = large.largest;
+    return c->largest > 0;
 }
 
 /* The largest batch that fits. */
 static void ask_for_less(const recommendation *r, candidate *c) {
-    char reason[400];
-    memcpy(reason, c->f.reason, sizeof reason);
+    char text[64];
     c->batch = c->largest;
     ask(r, c, r->options->offline);
-    if (usable(c)) memcpy(c->f.reason, reason, sizeof reason);
+    spare_text(c, text);
+    if (usable(c))
+        snprintf(c->f.reason, sizeof c->f.reason, "the batch does not fit; with%s one of %lld does", text[0] ? text : " nothing that spares memory", (long long)c->batch);
 }
 
 static void look_at(const recommendation *r, candidate *c) {
@@ -183,7 +188,7 @@ static void look_at(const recommendation *r, candidate *c) {
     message_line("Predicting %s on %s", r->model.text, c->device->info.name);
     ask(r, c, r->options->offline);
     bool fits = usable(c) || c->largest >= c->batch || !json_object_get(c->f.told, "largest_batch");
-    if (!fits && !ask_for_spare(r, c) && c->largest > 0) ask_for_less(r, c);
+    if (!fits && ask_for_spare(r, c) && c->batch > c->largest) ask_for_less(r, c);
 }
 
 static int faster_first(const void *a, const void *b) {
@@ -318,8 +323,8 @@ static json_t *reasons_of(const recommendation *r, const candidate *c) {
     if (c->f.reason[0]) add_reason(reasons, "%s", c->f.reason);
     if (usable(c)) add_speed(r, c, reasons);
     if (usable(c))
-        add_reason(reasons, "takes %.0f MiB of its %.0f; batches of up to %lld fit",
-                   forecast_number(c->f.told, "memory", "total_bytes") / (1 << 20), (double)c->device->info.memory_bytes / (1 << 20),
+        add_reason(reasons, "takes %.0f MiB of %.0f; batches of up to %lld fit",
+                   forecast_number(c->f.told, "memory", "total_bytes") / (1 << 20), json_number_value(json_object_get(c->f.told, "room_bytes")) / (1 << 20),
                    (long long)c->largest);
     if (usable(c) && c->like) add_reason(reasons, "the same processor as %s, which is faster", c->like->device->info.id);
     if (may_share(c) && c->share == 0 && r->sharing) add_reason(reasons, "its step's fixed part alone takes longer than the others take for all");
@@ -486,7 +491,7 @@ static int recommend(recommendation *r) {
     find_best_alone(r);
     code = share_batch(r);
     if (!code) code = r->options->shared.json ? print_json(r) : print_text(r);
-    if (!code && r->sharing == 0) code = run_error("no device can train %s", r->model.text);
+    if (!code && r->sharing == 0) code = run_error("no device can train %s; with --accumulate an update takes as many samples in smaller batches", r->model.text);
     return code;
 }
 

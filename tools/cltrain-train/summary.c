@@ -36,7 +36,8 @@ static bool visit_layer(const clt_layer *layer, void *user) {
 }
 
 static int print_json(const summary *s, const options *given, const clt_layer *total, const clt_step_memory *m) {
-    json_t *memory = json_pack("{s:I, s:I, s:I, s:I}", "activations", (json_int_t)m->activations, "states", (json_int_t)m->states, "inputs", (json_int_t)m->inputs, "total", (json_int_t)m->total);
+    json_t *memory = json_pack("{s:I, s:I, s:I, s:I, s:I}", "activations", (json_int_t)m->activations, "states", (json_int_t)m->states, "inputs", (json_int_t)m->inputs, "total", (json_int_t)m->total,
+                               "host", (json_int_t)m->host);
     json_t *object = json_pack("{s:o, s:I, s:O, s:I, s:I, s:f, s:o}", "model", document_text(given->model), "batch", (json_int_t)given->batch, "layers", s->layers, "parameters",
                                (json_int_t)total->parameters, "trained_parameters", (json_int_t)total->trained, "flops", total->flops / s->samples, "memory_bytes", memory);
     int code = object ? document_write_at(object, given->json) : run_error("no memory for the summary");
@@ -53,6 +54,7 @@ static int print_end(const summary *s, const options *given, const clt_layer *to
     if (total->trained != total->parameters) printf("%lld of the parameters are trained.\n", (long long)total->trained);
     printf("A training step of %lld samples takes %.1f MiB: %.1f of activations,\n%.1f of parameters, gradients and optimizer state, %.1f of batches.\n", (long long)given->batch,
            (double)m->total / mib, (double)m->activations / mib, (double)m->states / mib, (double)m->inputs / mib);
+    if (m->host) printf("Another %.1f MiB lie in the host's memory.\n", (double)m->host / mib);
     return fflush(stdout) ? run_error("stdout cannot be written") : 0;
 }
 

@@ -107,11 +107,12 @@ CLT_API clt_status clt_predict_step(clt_times *times, clt_tensor *loss, const cl
                                     bool (*visit)(const clt_predicted_problem *problem, void *user), void *user,
                                     clt_prediction *prediction);
 
-/* Its memory alone. CLT_E_DEVICE_MEMORY if a single tensor is larger than the device's largest buffer. */
+/* Its memory alone. CLT_E_DEVICE_MEMORY if a single tensor is larger than the device's largest buffer, or the step does not fit into
+ * the device's memory limit (settings.memory_limit), whatever is computed again and lies in the host's memory. */
 CLT_API clt_status clt_predict_memory(clt_device *device, clt_tensor *loss, const clt_train_options *options, int64_t batch,
                                       clt_step_memory *memory);
 
-/* The largest batch whose step takes at most `most_bytes` (0: nine tenths of the device's memory) and no buffer larger than the device's
+/* The largest batch whose step takes at most `most_bytes` (0: the device's memory limit; without one, nine tenths of its memory) and no buffer larger than the device's
  * largest. *batch is 0 if not even one sample fits, and of
  * large ones may be one in 64 too small. `reason` gets why the next one does not fit. */
 CLT_API clt_status clt_largest_batch(clt_device *device, clt_tensor *loss, const clt_train_options *options, uint64_t most_bytes,
