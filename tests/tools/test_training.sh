@@ -374,7 +374,14 @@ import json
 free, tight = (json.load(open(f"{name}.json"))["peak_device_bytes"] for name in ("free", "tight"))
 assert tight <= 100 * 1024 < free, (tight, free)
 END
-expect 1 "Less is needed with a smaller --batch, or a larger --memory-limit than 64K" mlp:64 --data digits --memory-limit 64K
+expect 1 "Less is needed with a smaller model, or a larger --memory-limit than 64K" mlp:64 --data digits --memory-limit 64K
+small="convnet --data synthetic:3x32x32,classes=10,n=256 --optimizer adamw --memory-limit"
+expect 1 "a training step of 64 samples takes" $small 18M --batch 64
+fits=$(sed -n 's/.*with a --batch of \([0-9]*\), of which --accumulate.*larger --memory-limit than 18M$/\1/p' "$err")
+expect 0 "" $small 18M --batch "${fits:-256}" --steps 2
+expect 1 "a training step of 64 samples takes" $small 18M --batch 64 --summary
+expect 0 "" $small 18M --batch "${fits:-256}" --summary --json
+json "$out" '0 < o["memory_bytes"]["total"] <= 18 << 20 and o["memory_bytes"]["host"] > 0'
 expect 1 "--offload auto" mlp:300,300 --data digits --batch 16 --steps 1 --offload none --memory-limit 1600K
 refuse "--memory-limit 2X" mlp:8 --data digits --memory-limit 2X
 [ "$failures" -eq 0 ]

@@ -71,12 +71,15 @@ typedef struct run {
 
 /* ---- errors ---- */
 
-/* Into the device's memory, or --memory-limit, of which the library speaks in the same words. `auto` has tried what there is. */
-static int does_not_fit(const options *o, const char *doing) {
-    bool tried_all = o->recompute == CLT_RECOMPUTE_AUTO || o->recompute == CLT_RECOMPUTE_ALL;
-    const char *recompute = tried_all ? "" : ", --recompute auto", *offload = o->offload == CLT_OFFLOAD_AUTO || o->offload == CLT_OFFLOAD_ALL ? "" : ", --offload auto";
-    return run_error("%s: %s. Less is needed with a smaller --batch%s%s%s%s", doing, clt_error_detail(), recompute, offload,
-                     o->memory_limit ? ", or a larger --memory-limit than " : "", o->memory_limit ? o->memory_limit : "");
+/* Into the device's memory, or --memory-limit, of which the library speaks in the same words. `auto` has tried what there is. largest: the largest batch that fits; OPTION_UNSET: it
+ * is not known. */
+static int does_not_fit(const options *o, const char *doing, const char *why, int64_t largest) {
+    char batches[96] = " with a smaller model", limit[64] = "";
+    bool tried_all = o->recompute == CLT_RECOMPUTE_AUTO || o->recompute == CLT_RECOMPUTE_ALL, offloads = o->offload == CLT_OFFLOAD_AUTO || o->offload == CLT_OFFLOAD_ALL;
+    if (largest < 0) snprintf(batches, sizeof batches, " with a smaller --batch, of which --accumulate takes several for an update");
+    if (largest > 0) snprintf(batches, sizeof batches, " with a --batch of %lld, of which --accumulate takes several for an update", (long long)largest);
+    if (o->memory_limit) snprintf(limit, sizeof limit, ", or a larger --memory-limit than %.24s", o->memory_limit);
+    return run_error("%s: %s. Less is needed%s%s%s%s", doing, why, batches, tried_all ? "" : ", --recompute auto", offloads ? "" : ", --offload auto", limit);
 }
 
 /* Says what went wrong; or, if a rank was lost and the others may go on, nothing yet. */
@@ -85,7 +88,7 @@ static int failed(run *r, clt_status status, const char *doing) {
     if (status == CLT_E_NONFINITE)
         return run_error("%s: %s. " DIVERGED "%s", doing, clt_error_detail(),
                          r->options->locate_nan ? "" : "; --locate-nan tells what made them");
-    if (status == CLT_E_DEVICE_MEMORY) return does_not_fit(r->options, doing);
+    if (status == CLT_E_DEVICE_MEMORY) return does_not_fit(r->options, doing, clt_error_detail(), OPTION_UNSET);
     return library_error(status, doing);
 }
 
@@ -145,6 +148,19 @@ static int make_loaders(run *r) {
     return status < 0 ? library_error(status, "reading the data") : 0;
 }
 
+/* Says how much is missing, and which batch fits. Other ranks and stages have devices of their own, which nothing is known of. */
+static int trainer_does_not_fit(const run *r, clt_train_options wanted) {
+    char why[1024], reason[256];
+    clt_step_memory memory;
+    int64_t largest = OPTION_UNSET;
+    snprintf(why, sizeof why, "%s", clt_error_detail());
+    if (r->group->size > 1) return does_not_fit(r->options, "making the trainer", why, largest);
+    if (clt_predict_memory(r->device, r->made->loss, &wanted, 0, &memory) == CLT_E_DEVICE_MEMORY) snprintf(why, sizeof why, "%s", clt_error_detail());
+    wanted.accumulate = 1;
+    if (clt_largest_batch(r->device, r->made->loss, &wanted, 0, &largest, reason) < 0 || largest >= r->options->batch) largest = OPTION_UNSET;
+    return does_not_fit(r->options, "making the trainer", why, largest);
+}
+
 static int make_trainer(run *r) {
     clt_train_options wanted =
         recipe_train_options(r->options, clt_dataset_samples(r->data->train), r->made->output);
@@ -161,6 +177,7 @@ static int make_trainer(run *r) {
     free(peaks);
     if (status >= 0 && r->group->size > 1 && wanted.compress.method)
         status = clt_trainer_compress_report(r->trainer, &r->report->compress);
+    if (status == CLT_E_DEVICE_MEMORY) return trainer_does_not_fit(r, wanted);
     return status < 0 ? failed(r, status, "making the trainer") : 0;
 }
 
