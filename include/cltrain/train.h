@@ -223,6 +223,7 @@ typedef struct clt_metrics {
     double accuracy; /* fraction of labels (of the tokens of a sequence); NaN unless the output is f32 [..., classes] and the truth i32 [...] */
     double mse;      /* mean over samples and outputs; NaN unless the output has the truth's shape, f32 */
     int64_t skipped; /* updates left out by CLT_NONFINITE_SKIP. Losses that are not finite are in no mean then */
+    float loss_scale; /* of the next training step, as clt_trainer_loss_scale has it */
 } clt_metrics;
 
 /* Waits for the device and reads the metrics; `reset` starts anew. Training and

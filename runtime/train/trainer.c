@@ -749,12 +749,13 @@ clt_status clt_trainer_train_metrics(clt_trainer *t, clt_metrics *metrics, bool 
     CLT_TRY(read_metrics(t, &clt_train_metric_names, &t->train_seen, &t->train_torn, metrics, reset));
     metrics->skipped = skipped - t->skipped_reported;
     if (reset) t->skipped_reported = skipped;
-    return CLT_OK;
+    return clt_trainer_loss_scale(t, &metrics->loss_scale);
 }
 
 clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool reset) {
     if (!t || !metrics) return clt_fail(CLT_E_INVALID, "clt_trainer_eval_metrics: an argument is NULL");
-    return read_metrics(t, &clt_eval_metric_names, &t->eval_seen, &t->eval_torn, metrics, reset);
+    CLT_TRY(read_metrics(t, &clt_eval_metric_names, &t->eval_seen, &t->eval_torn, metrics, reset));
+    return clt_trainer_loss_scale(t, &metrics->loss_scale);
 }
 
 /* ---- values by name ---- */

@@ -165,6 +165,7 @@ void board_progress(board *b, const report *r, double lr, const clt_metrics *tra
     if (!b) return;
     put_metrics(b, "train", step, train, r->classification);
     put(b, "", "lr", step, lr);
+    if (r->options->precision == CLT_PRECISION_F16) put(b, "", "loss_scale", step, (double)r->loss_scale);
     put(b, "", "samples_per_second", step, rate);
 }
 

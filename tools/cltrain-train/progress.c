@@ -164,17 +164,18 @@ static void rate_text(const report *r, size_t room, char *text, size_t bytes) {
 }
 
 void progress_epoch(const progress *p, const report *r) {
-    char place[64], train[96], test[96], monitored[48] = "", rate[48] = "", skipped[48] = "";
+    char place[64], train[96], test[96], monitored[48] = "", rate[48] = "", scale[24] = "", skipped[48] = "";
     if (p->epochs) place_text(p, r->epochs, r->steps, place, sizeof place);
     else snprintf(place, sizeof place, "epoch %lld, %lld/%lld", (long long)r->epochs,
                   (long long)r->steps, (long long)p->total_steps);
     metrics_text("loss", &r->train, r->classification, train, sizeof train);
     test_text(r, test, sizeof test);
     monitored_text(r, monitored, sizeof monitored);
+    if (r->options->precision == CLT_PRECISION_F16) snprintf(scale, sizeof scale, "  scale %g", (double)r->loss_scale);
     if (r->skipped) snprintf(skipped, sizeof skipped, "  %lld steps skipped", (long long)r->skipped);
-    size_t used = strlen(place) + strlen(train) + strlen(test) + strlen(monitored) + strlen(skipped);
+    size_t used = strlen(place) + strlen(train) + strlen(test) + strlen(monitored) + strlen(scale) + strlen(skipped);
     if (isfinite(r->samples_per_second)) rate_text(r, used < LINE_COLUMNS ? LINE_COLUMNS - used : 0, rate, sizeof rate);
-    message_line("%s%s%s%s%s%s", place, train, test, monitored, skipped, rate);
+    message_line("%s%s%s%s%s%s%s", place, train, test, monitored, scale, skipped, rate);
 }
 
 void progress_test(const progress *p, const report *r, const clt_metrics *train) {

@@ -180,12 +180,16 @@ static void set_worst(json_t *object, const report *r) {
     json_decref(list);
 }
 
+static void set_skipped(json_t *object, const report *r) {
+    set_whole(object, "skipped_steps", r->skipped);
+    if (r->options->precision == CLT_PRECISION_F16) set_real(object, "loss_scale", (double)r->loss_scale);
+}
+
 static void set_outcome(json_t *object, const report *r) {
     char key[SCORES_KEY];
     set_whole(object, "epochs", r->epochs);
-    if (r->options->precision == CLT_PRECISION_F16) set_real(object, "loss_scale", (double)r->loss_scale);
     set_whole(object, "steps", r->steps);
-    set_whole(object, "skipped_steps", r->skipped);
+    set_skipped(object, r);
     if (r->options->ranks > 1) set_whole(object, "drifts", r->drifts);
     set_metrics(object, "train", &r->train, r);
     if (r->validation.samples) set_metrics(object, "validation", &r->validation, r);
@@ -308,13 +312,13 @@ void run_log_start(run_log *log, const report *r) {
     write_event(log, object);
 }
 
-void run_log_progress(run_log *log, int64_t step, int64_t skipped, double lr, const clt_metrics *train, double rate) {
+void run_log_progress(run_log *log, const report *r, double lr, const clt_metrics *train, double rate) {
     if (!log) return;
     json_t *object = new_event("progress");
-    set_whole(object, "step", step);
+    set_whole(object, "step", r->steps);
     set_real(object, "lr", lr);
     set_real(object, "train_loss", train->loss);
-    set_whole(object, "skipped_steps", skipped);
+    set_skipped(object, r);
     set_real(object, "samples_per_second", rate);
     write_event(log, object);
 }
@@ -332,7 +336,7 @@ void run_log_epoch(run_log *log, const report *r, double lr) {
     json_t *object = new_event("epoch");
     set_whole(object, "epoch", r->epochs);
     set_whole(object, "step", r->steps);
-    set_whole(object, "skipped_steps", r->skipped);
+    set_skipped(object, r);
     set_real(object, "lr", lr);
     set_metrics(object, "train", &r->train, r);
     set_metrics(object, r->held_out, &r->test, r);

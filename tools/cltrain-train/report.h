@@ -93,8 +93,7 @@ typedef struct run_log run_log;
 run_log *run_log_open(const char *path, bool append);
 /* All of these: NULL is fine. */
 void run_log_start(run_log *log, const report *report);
-void run_log_progress(run_log *log, int64_t step, int64_t skipped, double lr, const clt_metrics *train,
-                      double samples_per_second);
+void run_log_progress(run_log *log, const report *r, double lr, const clt_metrics *train, double rate);
 /* Of --test-every. */
 void run_log_test(run_log *log, const report *report);
 void run_log_epoch(run_log *log, const report *report, double lr);

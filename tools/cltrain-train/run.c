@@ -414,6 +414,7 @@ static int read_train_metrics(run *r, clt_metrics *metrics, bool reset) {
     report_as_read(metrics, r->data->preprocessing);
     add_metrics(metrics, &r->before.epoch);
     r->report->skipped = r->skipped + metrics->skipped;
+    r->report->loss_scale = metrics->loss_scale;
     if (reset) r->skipped = r->report->skipped;
     if (reset) r->before.epoch.samples = 0;
     if (metrics->samples == 0) *metrics = report_no_metrics();
@@ -686,10 +687,8 @@ static int look(run *r) {
     if (code) return code;
     double rate = stopwatch_rate(&r->watch);
     r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
-    clt_status status = clt_trainer_loss_scale(r->trainer, &r->report->loss_scale);
-    if (status < 0) return failed(r, status, "training");
     progress_show(&r->progress, r->report, &metrics, rate);
-    run_log_progress(r->log, r->report->steps, r->report->skipped, clt_trainer_lr(r->trainer), &metrics, rate);
+    run_log_progress(r->log, r->report, clt_trainer_lr(r->trainer), &metrics, rate);
     board_progress(r->board, r->report, clt_trainer_lr(r->trainer), &metrics, rate);
     return 0;
 }
@@ -871,8 +870,7 @@ static int finish(run *r) {
     r->report->drifts = clt_trainer_drifts(r->trainer);
     if (!code && o->pipeline) code = gather_stages(r);
     r->report->signal = signal;
-    clt_status status = code ? CLT_OK : clt_trainer_loss_scale(r->trainer, &r->report->loss_scale);
-    if (!code && status >= 0) status = count_broken(r);
+    clt_status status = code ? CLT_OK : count_broken(r);
     if (status < 0) code = failed(r, status, "training");
     if (code) return code;
     return signal ? EXIT_SIGNAL + signal : 0;
