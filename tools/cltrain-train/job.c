@@ -93,6 +93,8 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);
         if (!code) code = printed;
     }
+    if (!code && given->epochs != 0 && result.skipped && result.test.samples && !isfinite(result.test.loss))
+        code = run_error("the %s loss is not finite, and %lld of %lld updates were left out. " DIVERGED, result.held_out, (long long)result.skipped, (long long)result.steps);
     profiler_free(&result.profile);
     free(result.confusion);
     free(result.stages);

@@ -27,8 +27,6 @@
 /* Not an exit code: a rank was lost, and the others are to go on. */
 enum { RUN_LOST_ONE = -1 };
 
-#define DIVERGED "Training diverged; a smaller --lr, --clip-norm 1 or a --warmup may help"
-
 typedef struct run {
     const options *options;
     const data_parts *data;
