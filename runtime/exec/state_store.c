@@ -59,6 +59,9 @@ clt_status clt_state_store_create(clt_device *device, clt_state_store **store) {
 }
 
 clt_status clt_state_store_set_folder(clt_state_store *store, const char *folder) {
+    clt_memory *attempt;
+    CLT_TRY(clt_memory_create_host(store->device, 1, folder, &attempt)); /* that it cannot be written to is not to be found out late */
+    clt_memory_destroy(attempt);
     store->folder = clt_strdup(folder);
     return store->folder ? CLT_OK : clt_fail_memory(strlen(folder) + 1);
 }

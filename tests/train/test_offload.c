@@ -175,6 +175,9 @@ static void files_hold_it(void **state) {
     assert_status(status, CLT_E_IO);
     assert_detail("File too large");
     assert_int_equal(rmdir(folder), 0);
+    j.options.offload = CLT_OFFLOAD_AUTO; /* also where all would fit on the device */
+    assert_status(run(&j, &got), CLT_E_IO);
+    assert_detail("offload: no file of ");
     j.options.offload = CLT_OFFLOAD_NONE;
     assert_status(run(&j, &got), CLT_E_INVALID);
     assert_detail("option offload_folder goes with offload");

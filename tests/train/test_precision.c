@@ -402,7 +402,7 @@ static void the_scale_follows_overflows(void **state) {
     }
     clt_metrics metrics;
     assert_ok(clt_trainer_train_metrics(m.trainer, &metrics, true));
-    assert_true(skipped > 10 && metrics.skipped == skipped);
+    assert_true(skipped > 10 && metrics.skipped == skipped && metrics.loss_scale == expected);
     assert_ok(clt_checkpoint_save(m.trainer, NULL, support_path("scaled.safetensors")));
     clt_trainer_destroy(m.trainer);
     assert_ok(clt_trainer_create(&m.trainer, device, clt_mse_loss(out, truth), &options));
