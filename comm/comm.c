@@ -26,6 +26,8 @@ struct clt_comm {
     int rank, size;
     int64_t generation;
     double timeout_seconds, idle_seconds;
+    const clt_comm_part *part; /* NULL: it is a whole */
+    int parts; /* that were split off */
     atomic_bool interrupted; /* an operation under way is to end */
 
     clt_mutex mutex;
@@ -62,6 +64,7 @@ const char *clt_comm_engine(const clt_comm *comm) {
 }
 
 unsigned clt_comm_abilities(const clt_comm *comm) {
+    if (comm && comm->part) return clt_comm_abilities(comm->part->whole) & ~(unsigned)CLT_CAN_SHRINK;
     return comm ? comm->engine->abilities | (comm->engine->shrink ? CLT_CAN_SHRINK : 0) : 0;
 }
 
@@ -317,9 +320,19 @@ static clt_status start(clt_comm *comm, clt_operation *o, clt_work **work, bool 
     return ended(comm);
 }
 
+/* The same message as one of the whole. */
+static clt_status start_in_whole(const clt_comm *comm, clt_operation o, clt_work **work) {
+    const clt_comm_part *part = comm->part;
+    if (o.tag >= CLT_PART_TAGS_EACH / 2) return clt_fail(CLT_E_INVALID, "tag %u in a part of a group: expected less than %d", (unsigned)o.tag, CLT_PART_TAGS_EACH / 2);
+    o.peer = part->members[o.peer];
+    o.tag += part->tag;
+    return clt_comm_start(part->whole, &o, work);
+}
+
 clt_status clt_comm_start(clt_comm *comm, const clt_operation *operation, clt_work **work) {
     clt_operation o = *operation;
     clt_work *started = NULL;
+    if (comm->part && is_message(&o)) return start_in_whole(comm, o, work);
     clt_mutex_lock(&comm->mutex);
     clt_status status = start(comm, &o, &started, !work);
     clt_mutex_unlock(&comm->mutex);
@@ -363,6 +376,7 @@ bool clt_work_done(const clt_work *work) {
 static clt_status fill_in(clt_comm *comm, const clt_comm_setup *setup) {
     comm->engine = setup->engine;
     comm->state = setup->state;
+    comm->part = setup->part;
     comm->rank = setup->rank;
     comm->size = setup->size;
     comm->generation = setup->generation;
@@ -457,7 +471,15 @@ clt_status clt_comm_state(const clt_comm *comm) {
     clt_mutex_lock(&c->mutex);
     clt_status status = ended(c);
     clt_mutex_unlock(&c->mutex);
-    return status;
+    return status == CLT_OK && comm->part ? clt_comm_state(comm->part->whole) : status;
+}
+
+clt_status clt_comm_count_part(clt_comm *comm, int *number) {
+    if (comm->part) return clt_fail(CLT_E_UNSUPPORTED, "clt_comm_split: this group was split off itself; split the whole");
+    clt_mutex_lock(&comm->mutex);
+    *number = comm->parts < CLT_MOST_PARTS ? comm->parts++ : CLT_MOST_PARTS;
+    clt_mutex_unlock(&comm->mutex);
+    return *number < CLT_MOST_PARTS ? CLT_OK : clt_fail(CLT_E_UNSUPPORTED, "clt_comm_split: a group can be split %d times", CLT_MOST_PARTS);
 }
 
 bool clt_comm_is_lost(const clt_comm *comm, int rank) {

@@ -84,9 +84,20 @@ typedef struct clt_engine {
     clt_status (*shrink)(void *state, clt_comm **survivors);
 } clt_engine;
 
+/* A part of a group: its messages are those of the whole, between other ranks and with other tags. */
+typedef struct clt_comm_part {
+    clt_comm *whole;
+    const int *members; /* by rank of the part: the rank in the whole */
+    uint32_t tag;       /* of its messages, from this on */
+} clt_comm_part;
+
+/* Tags below CLT_PART_TAGS are a group's own; of these each part has CLT_PART_TAGS_EACH, the upper half for its collectives. MPI has 31 bits of them. */
+enum { CLT_PART_TAGS = 1 << 30, CLT_PART_TAGS_EACH = 1 << 25, CLT_MOST_PARTS = CLT_PART_TAGS / CLT_PART_TAGS_EACH };
+
 typedef struct clt_comm_setup {
     const clt_engine *engine;
     void *state; /* belongs to the communicator from now on, also if opening it fails */
+    const clt_comm_part *part; /* in the state; NULL: it is a whole */
     int rank, size;
     int64_t generation;
     double timeout_seconds, idle_seconds; /* 0: `idle` is never called */
@@ -95,6 +106,9 @@ clt_status clt_comm_open(clt_comm **comm, const clt_comm_setup *setup);
 
 /* A group of one (self.c). */
 clt_status clt_comm_open_self(clt_comm **comm, int64_t generation);
+
+/* Counts the groups that were split off: *number is the next one's. CLT_E_UNSUPPORTED: there were too many, or this is a part itself. */
+clt_status clt_comm_count_part(clt_comm *comm, int *number);
 
 /* For tests: what the setup gave. */
 void *clt_comm_engine_state(const clt_comm *comm);

@@ -80,10 +80,16 @@ CLT_API clt_status clt_comm_create_self(clt_comm **comm);
 /* Says good-bye: others are not told of a failure. Operations under way end with CLT_E_ABORTED. NULL is fine. */
 CLT_API void clt_comm_destroy(clt_comm *comm);
 
+/* Called by all ranks of a group: those with the same color, a number from 0 on, become a group of their own, in the old order; -1: none, and *part is NULL. Its messages and
+ * collectives go over the connections of the whole, by whatever engine, in algorithms of its own; both groups may be used at once. The whole can be split 32 times; from then on its
+ * own messages have tags below 2^30, and those of a part below 2^24. What ends one of them ends all. A part has to be destroyed first, when all that was started in it has ended.
+ * CLT_E_INVALID; CLT_E_UNSUPPORTED: it is a part itself, or was split too often; errors of a collective. */
+CLT_API clt_status clt_comm_split(clt_comm *comm, int color, clt_comm **part);
+
 /* NULL stands for a process without a group, in these as in what is asked of wires below: rank 0 of 1, generation 0. */
 CLT_API int clt_comm_rank(const clt_comm *comm);
 CLT_API int clt_comm_size(const clt_comm *comm);
-/* What carries the job: "cltrain", "gloo", "mpi", "local", or "self", a group of one. Static storage. */
+/* What carries the job: "cltrain", "gloo", "mpi", "local", "part" of another group, or "self", a group of one. Static storage. */
 CLT_API const char *clt_comm_engine(const clt_comm *comm);
 /* What the group can do because of that: the sum of those below. */
 typedef enum clt_comm_ability {

@@ -405,6 +405,94 @@ static void test_threads(void **state) {
     assert_status(clt_comm_create_local(comms, 2, -1), CLT_E_INVALID);
 }
 
+/* ---- parts of a group ---- */
+
+/* Sums are in the order of ranks. */
+static void use_part(clt_comm *part) {
+    const size_t counts[] = {0, 1, 37, 40001};
+    for (size_t i = 0; i < CLT_COUNT_OF(counts); i++)
+        for (int dtype = CLT_F32; dtype <= CLT_I64; dtype++) check_all_reduce(part, counts[i], (clt_dtype)dtype, dtype % 2 ? CLT_REDUCE_SUM : CLT_REDUCE_MAX);
+    float *wanted = wanted_of(5003, CLT_F32, CLT_REDUCE_SUM, clt_comm_size(part)), *data = filled(5003, CLT_F32, clt_comm_rank(part));
+    CHECK(clt_comm_all_reduce(part, data, 5003, CLT_F32, CLT_REDUCE_SUM, NULL) == CLT_OK && memcmp(data, wanted, 5003 * sizeof *data) == 0);
+    free(wanted), free(data);
+    with_parts(part, NULL);
+    others(part, NULL);
+}
+
+/* Operations of a group and of its parts, in another order on each rank. */
+static void use_all_at_once(clt_comm *whole, clt_comm *even_or_odd, clt_comm *same) {
+    clt_comm *groups[] = {whole, even_or_odd, same};
+    clt_work *works[3];
+    float *data[3], *wanted[3];
+    for (int i = 0; i < 3; i++) {
+        int at = (i + clt_comm_rank(whole)) % 3, n = clt_comm_size(groups[at]);
+        wanted[at] = wanted_of(70001, CLT_F32, CLT_REDUCE_MAX, n);
+        data[at] = filled(70001, CLT_F32, clt_comm_rank(groups[at]));
+        CHECK(clt_comm_all_reduce(groups[at], data[at], 70001, CLT_F32, CLT_REDUCE_MAX, &works[at]) == CLT_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK(clt_work_wait(works[i]) == CLT_OK && memcmp(data[i], wanted[i], 70001 * sizeof(float)) == 0);
+        free(data[i]), free(wanted[i]);
+    }
+}
+
+static void in_parts(clt_comm *comm, void *argument) {
+    clt_comm *half, *same, *some, *none;
+    int rank = clt_comm_rank(comm), n = clt_comm_size(comm);
+    (void)argument;
+    CHECK(clt_comm_split(comm, rank % 2, &half) == CLT_OK && clt_comm_split(comm, 7, &same) == CLT_OK);
+    CHECK(clt_comm_size(half) == (n + 1 - rank % 2) / 2 && clt_comm_rank(half) == rank / 2 && clt_comm_size(same) == n && clt_comm_rank(same) == rank);
+    CHECK(!strcmp(clt_comm_engine(half), "part") && clt_comm_generation(half) == clt_comm_generation(comm));
+    CHECK(clt_comm_split(comm, rank ? -1 : 0, &some) == CLT_OK && (some != NULL) == (rank == 0));
+    use_part(half);
+    use_part(same);
+    if (some) use_part(some);
+    use_all_at_once(comm, half, same);
+    CHECK(clt_comm_split(comm, -2, &none) == CLT_E_INVALID && clt_comm_split(half, 0, &none) == CLT_E_UNSUPPORTED && !none);
+    if (clt_comm_size(half) > 1) CHECK(clt_comm_send(half, &rank, 1, CLT_I32, rank / 2 ? 0 : 1, 1 << 24, NULL) == CLT_E_INVALID);
+    CHECK(!(clt_comm_abilities(half) & CLT_CAN_SHRINK) && clt_comm_shrink(half, &none) == (clt_comm_size(half) > 1 ? CLT_E_UNSUPPORTED : CLT_E_INVALID));
+    clt_comm_destroy(some);
+    clt_comm_destroy(half);
+    check_all_reduce(same, 1000, CLT_F32, CLT_REDUCE_MAX);
+    clt_comm_destroy(same);
+    check_all_reduce(comm, 1000, CLT_F32, CLT_REDUCE_MAX);
+}
+
+static void parts_that_differ(clt_comm *comm, void *argument) {
+    clt_comm *half;
+    int rank = clt_comm_rank(comm);
+    float value = 1;
+    (void)argument;
+    CHECK(clt_comm_split(comm, rank % 2, &half) == CLT_OK);
+    clt_status status = clt_comm_all_reduce(half, &value, 1, CLT_F32, rank == 2 ? CLT_REDUCE_MAX : CLT_REDUCE_SUM, NULL);
+    if (rank % 2 == 0) CHECK(status == CLT_E_MISMATCH && strstr(clt_error_detail(), "rank 0 called all_reduce sum") && strstr(clt_error_detail(), "rank 2 all_reduce max"));
+    status = clt_comm_barrier(comm, NULL); /* the whole has ended, too */
+    CHECK(status == CLT_E_MISMATCH && clt_comm_state(half) == CLT_E_MISMATCH && clt_comm_barrier(half, NULL) == CLT_E_MISMATCH);
+    clt_comm_destroy(half);
+}
+
+/* While an operation of a part is under way. */
+static void parts_that_are_aborted(clt_comm *comm, void *argument) {
+    clt_comm *half;
+    clt_work *work;
+    int rank = clt_comm_rank(comm);
+    float value = 1;
+    (void)argument;
+    CHECK(clt_comm_split(comm, rank % 2, &half) == CLT_OK);
+    if (rank == 0) CHECK(clt_comm_all_reduce(half, &value, 1, CLT_F32, CLT_REDUCE_SUM, &work) == CLT_OK);
+    if (rank == 0) clt_comm_abort(half, "enough");
+    if (rank == 0) CHECK(clt_work_wait(work) == CLT_E_ABORTED && strstr(clt_error_detail(), "enough"));
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_E_ABORTED);
+    clt_comm_destroy(half);
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    run_all(in_parts, NULL, CLT_SECURITY_NONE);
+    support_run_job(&(support_job){.ranks = 4, .body = parts_that_differ, .killed = -1});
+    support_run_job(&(support_job){.ranks = 4, .body = parts_that_are_aborted, .killed = -1});
+}
+
 static void test_gloo(void **state) {
     (void)state;
     if (clt_algorithm_check_list("gloo_ring") < 0) skip(); /* built without */
@@ -441,6 +529,7 @@ int main(void) {
         cmocka_unit_test(test_nothing_stands_still),
         cmocka_unit_test(test_sums_in_order), cmocka_unit_test(test_hierarchy),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_gloo),
     };
     return cmocka_run_group_tests(tests, make_known, free_known);
