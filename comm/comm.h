@@ -92,7 +92,7 @@ typedef struct clt_comm_part {
 } clt_comm_part;
 
 /* Tags below CLT_PART_TAGS are a group's own; of these each part has CLT_PART_TAGS_EACH, the upper half for its collectives. MPI has 31 bits of them. */
-enum { CLT_PART_TAGS = 1 << 30, CLT_PART_TAGS_EACH = 1 << 25, CLT_MOST_PARTS = CLT_PART_TAGS / CLT_PART_TAGS_EACH };
+enum { CLT_PART_TAGS = 1 << 30, CLT_PART_TAGS_EACH = 1 << 22, CLT_MOST_PARTS = CLT_PART_TAGS / CLT_PART_TAGS_EACH };
 
 typedef struct clt_comm_setup {
     const clt_engine *engine;

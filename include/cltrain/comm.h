@@ -81,8 +81,8 @@ CLT_API clt_status clt_comm_create_self(clt_comm **comm);
 CLT_API void clt_comm_destroy(clt_comm *comm);
 
 /* Called by all ranks of a group: those with the same color, a number from 0 on, become a group of their own, in the old order; -1: none, and *part is NULL. Its messages and
- * collectives go over the connections of the whole, by whatever engine, in algorithms of its own; both groups may be used at once. The whole can be split 32 times; from then on its
- * own messages have tags below 2^30, and those of a part below 2^24. What ends one of them ends all. A part has to be destroyed first, when all that was started in it has ended.
+ * collectives go over the connections of the whole, by whatever engine, in algorithms of its own; both groups may be used at once. The whole can be split 256 times; from then on its
+ * own messages have tags below 2^30, and those of a part below 2^21. What ends one of them ends all. A part has to be destroyed first, when all that was started in it has ended.
  * CLT_E_INVALID; CLT_E_UNSUPPORTED: it is a part itself, or was split too often; errors of a collective. */
 CLT_API clt_status clt_comm_split(clt_comm *comm, int color, clt_comm **part);
 

@@ -3,8 +3,13 @@
 #include "runtime/exec/storage.h"
 #include "runtime/ops/ops.h"
 
+static clt_comm *comm_of(const clt_collectives *x, const clt_tensor *node) {
+    const clt_collective_attributes *at = node->attributes;
+    return x->comms[at->among];
+}
+
 clt_status clt_collectives_add(clt_collectives *collectives, const clt_tensor *node, size_t begin) {
-    if (!collectives->comm)
+    if (!comm_of(collectives, node))
         return clt_fail(CLT_E_INVALID, "%s: the plan has no communicator", clt_node_name(node));
     CLT_TRY(clt_grow(&collectives->items, &collectives->capacity, collectives->n, sizeof *collectives->items));
     collectives->items[collectives->n++] = (clt_collective){.node = node, .begin = begin};
@@ -99,7 +104,7 @@ static clt_status finish(clt_collective *e) {
 /* The communicator works on one after the other, so all that have begun are given to it before the first is waited for. */
 static clt_status submit_all(clt_collectives *x, size_t end) {
     for (size_t i = 0; i < end; i++)
-        if (x->items[i].begun && !x->items[i].work) CLT_TRY(submit(x->comm, &x->items[i]));
+        if (x->items[i].begun && !x->items[i].work) CLT_TRY(submit(comm_of(x, x->items[i].node), &x->items[i]));
     return CLT_OK;
 }
 
@@ -168,7 +173,7 @@ void clt_collectives_join(clt_collectives *x) {
 void clt_collectives_abandon(clt_collectives *x, clt_status status, const char *reason) {
     void *host;
     for (size_t i = 0; i < x->n; i++)
-        if (x->items[i].begun) clt_comm_fail(x->comm, status, reason);
+        if (x->items[i].begun) clt_comm_fail(comm_of(x, x->items[i].node), status, reason);
     for (size_t i = 0; i < x->n; i++) {
         clt_collective *e = &x->items[i];
         if (e->work) clt_work_wait(e->work);

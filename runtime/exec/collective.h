@@ -24,7 +24,7 @@ typedef struct clt_collective {
 } clt_collective;
 
 typedef struct clt_collectives {
-    clt_comm *comm;
+    clt_comm *comms[2]; /* by clt_among */
     clt_collective *items; /* in the order in which they begin */
     size_t n, capacity;
     double waited_seconds; /* by the host for others, so far */

@@ -318,7 +318,7 @@ static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     p->device = options->device;
     clt_device_describe_by(p->device, clt_plan_describe);
     p->store = options->store;
-    p->collectives.comm = options->comm;
+    memcpy(p->collectives.comms, options->comms, sizeof p->collectives.comms);
     p->carries.device = p->device;
     p->carries.apart = clt_carries_are_apart(p->device);
     p->given = options->graph;

@@ -73,7 +73,7 @@ typedef struct clt_plan_options {
     clt_tune_run *run; /* of a training run: keeps the choices of rows. NULL: what is known decides */
     /* Called with the problems of the first plan of such a run, before rows are chosen; NULL: nothing is tuned. */
     void (*tune)(clt_device *device, clt_problem_list *problems);
-    clt_comm *comm; /* of collectives: borrowed, for the plan's life; NULL: there are none */
+    clt_comm *comms[2]; /* of collectives, by clt_among: borrowed, for the plan's life; NULL: there are none */
     /* What was exchanged is used only when all collectives of a run have succeeded, not as soon as each has: so that a run
      * that fails has changed nothing. */
     bool all_or_nothing;

@@ -48,12 +48,13 @@ static int64_t part_offset(const clt_tensor *node) {
     return at->rank * node->shape.dims[0];
 }
 
-static const char *const reductions[] = {"sum", "max", "min", NULL};
+static const char *const reductions[] = {"sum", "max", "min", NULL}, *const groups[] = {"ranks", "stages", NULL};
 
 static const clt_attribute schema[] = {
     CLT_ATTRIBUTE(clt_collective_attributes, rank, INT, .of_rank = true),
     CLT_ATTRIBUTE(clt_collective_attributes, size, INT, .usual = 1, .least = 1, .most = INFINITY),
     CLT_ATTRIBUTE(clt_collective_attributes, reduction, ENUM, .words = reductions),
+    CLT_ATTRIBUTE(clt_collective_attributes, among, ENUM, .words = groups),
     {0},
 };
 
@@ -78,12 +79,16 @@ static clt_tensor *exchange(const clt_op *op, clt_collective_attributes at, clt_
     return clt_node(NULL, op, &at, (clt_tensor *[]){x, after}, after ? 2 : 1);
 }
 
+clt_tensor *clt_all_reduce_among(clt_among among, clt_tensor *x, clt_reduction reduction) {
+    return exchange(&clt_op_all_reduce, (clt_collective_attributes){.size = 1, .reduction = reduction, .among = among}, x, NULL);
+}
+
 clt_tensor *clt_all_reduce(clt_tensor *x, clt_reduction reduction) {
-    return exchange(&clt_op_all_reduce, (clt_collective_attributes){.size = 1, .reduction = reduction}, x, NULL);
+    return clt_all_reduce_among(CLT_AMONG_RANKS, x, reduction);
 }
 
 clt_tensor *clt_reduce_scatter(clt_tensor *x, int rank, int size) {
-    return exchange(&clt_op_reduce_scatter, (clt_collective_attributes){rank, size, CLT_REDUCE_SUM}, x, NULL);
+    return exchange(&clt_op_reduce_scatter, (clt_collective_attributes){.rank = rank, .size = size, .reduction = CLT_REDUCE_SUM}, x, NULL);
 }
 
 clt_tensor *clt_all_gather(clt_tensor *x, int rank, int size) {

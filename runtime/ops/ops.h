@@ -337,14 +337,20 @@ enum {
     CLT_RECORD_LAST,    /* which was the last */
     CLT_RECORD_COUNT = 4
 };
+/* Which of a plan's communicators. */
+typedef enum clt_among {
+    CLT_AMONG_RANKS, /* that have other samples */
+    CLT_AMONG_STAGES /* of a pipeline */
+} clt_among;
+
 typedef struct clt_guard_attributes {
     float clip_norm;
     float rest1, rest2; /* 1 - beta of Adam: its bias corrections are those of the updates that were made */
     bool stops;                 /* after the first that is left out, all are */
 } clt_guard_attributes;
-/* `parts`: they are the own parts of sums over all ranks, whose norms are added up. `record` (may be NULL, then `guard` is
+/* `parts`: among whom they are parts of a whole, whose norm is the sum of theirs; NULL: they are the whole. `record` (may be NULL, then `guard` is
  * not looked at): updates whose gradients are not finite are left out. */
-clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes,
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, const clt_among *parts, clt_clip_attributes attributes,
                            clt_tensor *record, clt_guard_attributes guard);
 clt_tensor *clt_clear_if_skipped(clt_tensor *state, clt_tensor *factor);
 
@@ -371,10 +377,12 @@ int clt_update_states(const clt_tensor *update);
 typedef struct clt_collective_attributes {
     int rank, size; /* whose part of how many; of all_reduce 0, 1 */
     clt_reduction reduction;
+    clt_among among;
 } clt_collective_attributes;
 
 /* Nobody else may read x, in what all_reduce and reduce_scatter replace. Parts have multiples of CLT_PACK_ALIGN elements. */
 clt_tensor *clt_all_reduce(clt_tensor *x, clt_reduction reduction);
+clt_tensor *clt_all_reduce_among(clt_among among, clt_tensor *x, clt_reduction reduction);
 clt_tensor *clt_reduce_scatter(clt_tensor *x, int rank, int size);
 clt_tensor *clt_all_gather(clt_tensor *x, int rank, int size);
 clt_tensor *clt_all_gather_in_place(clt_tensor *whole, clt_tensor *part, int rank, int size);

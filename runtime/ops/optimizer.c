@@ -149,7 +149,7 @@ clt_tensor *clt_clear_if_skipped(clt_tensor *state, clt_tensor *factor) {
     return clt_node(NULL, &clt_op_clear_if_skipped, NULL, (clt_tensor *[]){state, factor}, 2);
 }
 
-clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes,
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, const clt_among *parts, clt_clip_attributes attributes,
                            clt_tensor *record, clt_guard_attributes guard) {
     attributes.guarded = record != NULL;
     if (!record && isinf(attributes.clip_norm)) return clt_fill(grads[0]->graph, (clt_shape){0}, 1.0f);
@@ -158,7 +158,7 @@ clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, b
         clt_tensor *squared = clt_node(NULL, &clt_op_norm_squared, &attributes, (clt_tensor *[]){grads[i], hyper}, 2);
         total = total ? clt_add(total, squared) : squared;
     }
-    if (parts) total = clt_all_reduce(total, CLT_REDUCE_SUM);
+    if (parts) total = clt_all_reduce_among(*parts, total, CLT_REDUCE_SUM);
     guard.clip_norm = attributes.clip_norm;
     if (record) return clt_node(NULL, &clt_op_guard, &guard, (clt_tensor *[]){total, record, hyper}, 3);
     return clt_node(NULL, &clt_op_clip_scale, &attributes, &total, 1);

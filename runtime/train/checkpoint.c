@@ -160,8 +160,8 @@ static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list
 
 /* ---- stages of a pipeline: the first reads and writes files ---- */
 
-/* Above those of any edge. */
-enum { TAG = 0x7fffff00 };
+/* The last that a part of a group has: above those of any edge. */
+enum { TAG = (1 << 21) - 1 };
 
 static clt_status send_values(const clt_trainer *t, const void *values, size_t bytes, int stage) {
     return clt_comm_send(t->stage->comm, values, bytes, CLT_U8, stage, TAG, NULL);
@@ -348,7 +348,13 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     return status;
 }
 
+/* Of several pipelines the first one saves: the others have the same. */
+static bool leaves_saving(const clt_trainer *t) {
+    return t && t->stage && t->stage->replicas && clt_comm_rank(t->stage->replicas) > 0;
+}
+
 clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
+    if (leaves_saving(t)) return CLT_OK;
     bool parts = t && clt_trainer_shards(t) > 1, sends = t && t->stage && t->stage->cut.own > 0;
     if (!t || (!path && !parts && !sends)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
@@ -375,11 +381,13 @@ static clt_status save_weights(clt_trainer *t, selection which, const char *path
 }
 
 clt_status clt_weights_save(clt_trainer *t, const char *path) {
+    if (leaves_saving(t)) return CLT_OK;
     if (!t || (!path && !(t->stage && t->stage->cut.own > 0))) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
     return save_weights(t, SELECT_MODEL, path);
 }
 
 clt_status clt_adapters_save(clt_trainer *t, const char *path) {
+    if (leaves_saving(t)) return CLT_OK;
     return save_weights(t, SELECT_ADAPTERS, path);
 }
 
@@ -686,11 +694,12 @@ fail:
     return status;
 }
 
-static clt_status load_stages(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what) {
+static clt_status load_stages(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what, clt_run_position *restored) {
     loading l = {0};
     clt_status status = t->stage->cut.own == 0 ? read_file(t, loader, path, what, &l) : CLT_OK;
     status = clt_parallel_agree(t->stage->comm, status);
     if (status == CLT_OK) status = clt_trainer_tell_all(t, hand_out(t, loader, what, &l));
+    *restored = l.position;
     free_loading(&l);
     return status;
 }
@@ -737,11 +746,20 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_posit
     return clt_parallel_agree(comm, status);
 }
 
+/* Of several pipelines the first one loads, and the others have it from that. */
+static clt_status load_pipelines(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what) {
+    clt_run_position p = {0};
+    clt_status status = leaves_saving(t) ? CLT_OK : load_stages(t, loader, path, what, &p);
+    if (!t->stage->replicas) return status;
+    status = clt_parallel_agree(t->stage->all, status);
+    return status == CLT_OK ? clt_parallel_agree(t->stage->all, share_loaded(t, loader, &p)) : status;
+}
+
 static clt_status load(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what) {
     clt_run_position p = {0};
     clt_comm *comm = t->options.comm;
     CLT_TRY(clt_average_check_unused(t));
-    if (t->stage) return load_stages(t, loader, path, what);
+    if (t->stage) return load_pipelines(t, loader, path, what);
     if (!comm) return load_file(t, loader, path, what, &p);
     clt_status status = clt_trainer_shards(t) > 1 ? clt_shards_make(t) : CLT_OK;
     if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, what, &p);

@@ -50,7 +50,7 @@ static clt_status open_trial(trial *r) {
                                 .targets = r->results,
                                 .n_targets = t->n_buckets,
                                 .training = true,
-                                .comm = t->options.comm,
+                                .comms = {[CLT_AMONG_RANKS] = t->options.comm},
                                 .backends = t->options.backends,
                                 .passes = t->options.passes};
     return clt_plan_compile(&r->plan, &options);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "runtime/train/parallel.h"
+#include "runtime/train/stage.h"
 
 const char clt_loss_scale_name[] = "loss_scale";
 
@@ -15,7 +16,8 @@ bool clt_loss_scaled(const clt_trainer *t) {
 
 clt_status clt_loss_scale_agree(clt_trainer *t) {
     clt_comm *comm = clt_trainer_group(t);
-    double samples = (double)t->inputs[0]->shape.dims[0];
+    int64_t batch = t->inputs[0]->shape.dims[0];
+    double samples = (double)(t->stage ? batch / clt_stage_micros(t, batch) : batch);
     if (!comm) return CLT_OK;
     CLT_TRY(clt_parallel_sum(comm, &samples, 1));
     if (t->options.comm && clt_loss_scaled(t)) t->sample_weight = (float)exp2(-round(log2(samples / clt_comm_size(comm))));

@@ -7,6 +7,7 @@
 
 #include "runtime/train/compress.h"
 #include "runtime/train/parallel.h"
+#include "runtime/train/stage.h"
 
 /* ---- small exchanges of bytes, which are the same whatever the ranks' processors are: little-endian is all that OpenCL
  * devices of this library have been ---- */
@@ -99,13 +100,18 @@ static clt_status share_state(clt_trainer *t, const char *what, int g, int root)
     return share_memory(t->options.comm, memory, bytes, root);
 }
 
+/* Another stage of a pipeline has it. */
+static bool is_elsewhere(const clt_trainer *t, size_t variable) {
+    return t->stage && t->stage->others[variable];
+}
+
 /* Buffers, and parameters that the loss does not reach. */
 static clt_status share_others(clt_trainer *t, int root) {
     for (size_t i = 0; i < t->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         clt_memory *memory;
         int bucket, place;
-        if (!clt_variable_is_kept(v) || clt_bucket_find(t, v, &bucket, &place)) continue;
+        if (!clt_variable_is_kept(v) || is_elsewhere(t, i) || clt_bucket_find(t, v, &bucket, &place)) continue;
         CLT_TRY(clt_state_store_variable(t->store, v, &memory));
         CLT_TRY(share_memory(t->options.comm, memory, clt_variable_bytes(v), root));
     }
@@ -140,7 +146,7 @@ static clt_status move_buffers(clt_trainer *t, float *values, bool back) {
     for (size_t i = 0; i < t->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         clt_memory *memory;
-        if (!v->is_buffer) continue;
+        if (!v->is_buffer || is_elsewhere(t, i)) continue;
         CLT_TRY(clt_state_store_variable(t->store, v, &memory));
         CLT_TRY(back ? clt_memory_write(memory, 0, values, clt_variable_bytes(v)) : clt_memory_read(memory, 0, values, clt_variable_bytes(v)));
         values += clt_variable_bytes(v) / sizeof *values;
@@ -163,7 +169,7 @@ clt_status clt_trainer_sync_buffers(clt_trainer *t) {
     clt_comm *comm = t->options.comm;
     size_t n = 0;
     for (size_t i = 0; i < t->n_variables; i++)
-        if (t->graph->variables[i]->is_buffer) n += clt_variable_bytes(t->graph->variables[i]) / sizeof(float);
+        if (t->graph->variables[i]->is_buffer && !is_elsewhere(t, i)) n += clt_variable_bytes(t->graph->variables[i]) / sizeof(float);
     if (!comm || clt_comm_size(comm) == 1 || n == 0) return CLT_OK;
     float *values = clt_alloc(2 * n * sizeof *values);
     clt_status status = values ? move_buffers(t, values, false) : clt_fail_memory(2 * n * sizeof *values);

@@ -22,9 +22,19 @@ static clt_status check_options(const clt_train_options *o) {
                   {"accumulate", o->accumulate > 1}};
     for (size_t i = 0; i < CLT_COUNT_OF(others); i++)
         if (others[i].said) return clt_fail(CLT_E_UNSUPPORTED, "options pipeline and %s exclude each other", others[i].name);
-    if (!o->comm || clt_comm_size(o->comm) != o->pipeline.stages)
-        return clt_fail(CLT_E_INVALID, "option pipeline.stages is %d: expected a communicator of as many ranks, found one of %d", o->pipeline.stages, clt_comm_size(o->comm));
+    if (!o->comm || clt_comm_size(o->comm) % o->pipeline.stages)
+        return clt_fail(CLT_E_INVALID, "option pipeline.stages is %d: expected a communicator of as many ranks, or a multiple, found one of %d", o->pipeline.stages, clt_comm_size(o->comm));
     return CLT_OK;
+}
+
+/* Several pipelines have a batch each. */
+static clt_status join(clt_stage *p, clt_comm *all, int stages) {
+    int rank = clt_comm_rank(all);
+    p->all = p->comm = all;
+    if (clt_comm_size(all) == stages) return CLT_OK;
+    p->comm = NULL;
+    CLT_TRY(clt_comm_split(all, rank / stages, &p->comm));
+    return clt_comm_split(all, rank % stages, &p->replicas);
 }
 
 static int stages_of(const clt_stage *p) {
@@ -34,7 +44,7 @@ static int stages_of(const clt_stage *p) {
 static clt_status make(clt_trainer *t, clt_stage *p) {
     const clt_pipeline_options *o = &t->options.pipeline;
     size_t n = t->n_variables;
-    p->comm = t->options.comm;
+    CLT_TRY(join(p, t->options.comm, o->stages));
     p->shape = clt_pipeline_of(o);
     p->cut = (clt_cut){clt_comm_rank(p->comm), o->stages, p->shape.chunks, o->schedule == CLT_PIPELINE_ZB_H1};
     CLT_TRY(clt_pipeline_check(&p->shape));
@@ -54,7 +64,7 @@ clt_status clt_stage_create(clt_trainer *t) {
     t->stage = clt_calloc(1, sizeof *t->stage);
     if (!t->stage) return clt_fail_memory(sizeof *t->stage);
     CLT_TRY(make(t, t->stage));
-    t->options.comm = NULL; /* each stage updates by itself */
+    t->options.comm = t->stage->replicas; /* each stage updates by itself, or with those that have the same */
     t->options.accumulate = t->stage->shape.micros;
     t->options.pipeline.split = NULL; /* the caller's */
     t->options.pipeline.peaks = NULL;
@@ -63,6 +73,8 @@ clt_status clt_stage_create(clt_trainer *t) {
 
 void clt_stage_destroy(clt_stage *p) {
     if (!p) return;
+    if (p->comm != p->all) clt_comm_destroy(p->comm);
+    clt_comm_destroy(p->replicas);
     clt_free(p->begins);
     clt_free(p->rank_of);
     clt_free(p->others);

@@ -9,7 +9,9 @@
 #include "runtime/train/trainer.h"
 
 struct clt_stage {
-    clt_comm *comm;
+    clt_comm *all;      /* of a grid: pipelines one behind the other, rank = pipeline * stages + stage */
+    clt_comm *comm;     /* of the own pipeline: all of them, or a part */
+    clt_comm *replicas; /* those that have the same stage; NULL: this one alone */
     clt_pipeline shape;  /* micros: the most */
     clt_cut cut;         /* which stages this rank has */
     clt_tensor **begins; /* of the user's graph: the first node of each stage but the first */

@@ -116,16 +116,24 @@ static void add_crossing(const bool *marks, estimate *e) {
 }
 
 /* Backward takes twice as long as forward. */
-static double piece_seconds(const clt_cost *cost, const clt_peaks *peaks) {
+static double seconds_on(const clt_cost *cost, const clt_peaks *peaks) {
     return 3 * CLT_MAX(cost->flops / peaks->fma_flops, cost->bytes / peaks->copy_bytes);
 }
 
-/* The devices' memory, of all ranks; and how many micro-batches each stage keeps. */
+/* On the slowest of the devices that have the stage: those that are faster wait for it. */
+static double piece_seconds(const clt_stage *p, const clt_cost *cost, const clt_peaks *peaks, int stage) {
+    double slowest = peaks ? 0 : seconds_on(cost, &usual);
+    for (int r = stage; peaks && r < clt_comm_size(p->all); r += p->shape.ranks) slowest = CLT_MAX(slowest, seconds_on(cost, &peaks[r]));
+    return slowest;
+}
+
+/* The devices' memory, the least of those that have a stage; and how many micro-batches each keeps. */
 static clt_status gather_limits(const clt_trainer *t, const clt_stage *p, uint64_t *limits, int *in_flight) {
     uint64_t *all = NULL;
-    CLT_TRY(clt_parallel_gather_new(p->comm, &clt_device_get_info(t->device)->memory_bytes, sizeof *all, &all));
+    CLT_TRY(clt_parallel_gather_new(p->all, &clt_device_get_info(t->device)->memory_bytes, sizeof *all, &all));
     for (int s = 0; s < p->shape.ranks; s++) {
         limits[s] = all[s];
+        for (int r = s; r < clt_comm_size(p->all); r += p->shape.ranks) limits[s] = CLT_MIN(limits[s], all[r]);
         in_flight[s] = CLT_MIN(p->shape.micros, p->shape.kind == CLT_PIPELINE_GPIPE ? p->shape.micros : p->shape.kind == CLT_PIPELINE_ZB_H1 ? p->shape.ranks : p->shape.ranks - s);
     }
     clt_free(all);
@@ -162,7 +170,7 @@ static clt_status choose_split(const clt_trainer *t, const clt_stage *p, const e
     double *seconds = clt_calloc((size_t)stages * n, sizeof *seconds);
     clt_status status = cuts && seconds ? CLT_OK : clt_fail_memory((size_t)stages * n * sizeof *seconds);
     for (int s = 0; seconds && s < stages; s++)
-        for (size_t i = 0; i < n; i++) seconds[(size_t)s * n + i] = piece_seconds(&e->costs[i], peaks ? &peaks[s % p->shape.ranks] : &usual);
+        for (size_t i = 0; i < n; i++) seconds[(size_t)s * n + i] = piece_seconds(p, &e->costs[i], peaks, s % p->shape.ranks);
     if (status == CLT_OK) status = search(t, p, e, &(clt_pipeline_split){.pieces = e->pieces, .stages = stages, .seconds = seconds, .send = e->send}, cuts);
     for (int s = 1; status == CLT_OK && s < stages; s++) p->begins[s - 1] = e->graph->nodes[e->first[cuts[s]]];
     clt_free(cuts);
@@ -194,8 +202,8 @@ static clt_status find_split(const clt_trainer *t, const clt_stage *p) {
     return status;
 }
 
-static clt_status check_peaks(const clt_pipeline_options *o) {
-    for (int s = 0; o->peaks && s < o->stages; s++)
+static clt_status check_peaks(const clt_pipeline_options *o, int ranks) {
+    for (int s = 0; o->peaks && s < ranks; s++)
         if (!(o->peaks[s].fma_flops > 0 && o->peaks[s].copy_bytes > 0 && isfinite(o->peaks[s].fma_flops) && isfinite(o->peaks[s].copy_bytes)))
             return clt_fail(CLT_E_INVALID, "option pipeline.peaks[%d]: expected numbers above 0", s);
     return CLT_OK;
@@ -203,7 +211,7 @@ static clt_status check_peaks(const clt_pipeline_options *o) {
 
 clt_status clt_stage_split(const clt_trainer *t, const clt_stage *p) {
     const clt_pipeline_options *o = &t->options.pipeline;
-    CLT_TRY(check_peaks(o));
+    CLT_TRY(check_peaks(o, clt_comm_size(p->all)));
     if (!o->split || !o->split[0]) return find_split(t, p);
     return read_split(t->graph, o->split, p->begins, p->shape.ranks * p->shape.chunks - 1);
 }

@@ -339,8 +339,8 @@ static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_g
     clt_tensor *loss_scale = clt_loss_scaled(t) ? loss_scale_of(step) : NULL;
     if (loss_scale && !compression_unscales(t)) hyper = clt_hyper_unscale(hyper, loss_scale);
     clt_tensor *record = guards(t) ? clt_state(step->graph, clt_record_name, CLT_I32, CLT_SHAPE(CLT_RECORD_COUNT)) : NULL;
-    clt_tensor *factor =
-        clt_clip_scale(flat_grads, t->n_buckets, hyper, clt_trainer_shards(t) > 1 || t->stage, clip, record, guard_attributes(&t->options));
+    const clt_among parts = t->stage ? CLT_AMONG_STAGES : CLT_AMONG_RANKS;
+    clt_tensor *factor = clt_clip_scale(flat_grads, t->n_buckets, hyper, t->stage || clt_trainer_shards(t) > 1 ? &parts : NULL, clip, record, guard_attributes(&t->options));
     for (int i = 0; i < t->n_buckets; i++)
         CLT_TRY(update_bucket(t, step, i, flat_grads[i], hyper, factor, targets));
     if (loss_scale) CLT_TRY(add_target(targets, clt_loss_scale(loss_scale, factor)));
@@ -363,7 +363,7 @@ static clt_status add_accumulation(clt_trainer *t, clt_step *step, clt_tensor **
 /* What comes before the gradients. */
 static void add_hyper(clt_trainer *t, clt_step *step) {
     step->hyper = clt_state(step->graph, "hyper", CLT_F32, CLT_SHAPE(CLT_HYPER_COUNT));
-    if (t->options.comm && t->options.accumulate == 1) all_samples(step);
+    if (t->options.comm && t->options.accumulate == 1 && !t->stage) all_samples(step);
 }
 
 /* From the flat gradients of this batch on. */
@@ -587,7 +587,7 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .unfused = step->purpose == CLT_PURPOSE_LOCATE,
         .run = &t->run,
         .tune = clt_tune_on_first_use,
-        .comm = clt_trainer_group(t),
+        .comms = {[CLT_AMONG_RANKS] = t->options.comm, [CLT_AMONG_STAGES] = t->stage ? t->stage->comm : NULL},
         .resumed = t->stage != NULL,
         .all_or_nothing = t->options.recoverable,
         .backends = t->options.backends,

@@ -468,6 +468,7 @@ static clt_status check_trouble(const clt_trainer *t) {
 static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step **step) {
     CLT_TRY(check_trouble(t));
     CLT_TRY(clt_trainer_check_batch(t, batch));
+    if (t->stage && !batch->samples) return clt_fail(CLT_E_INVALID, "the batch has no samples: a pipeline trains on 1 at least");
     clt_sizes sizes = clt_trainer_sizes(t, batch);
     if (t->stage) sizes.batch /= clt_stage_micros(t, batch->samples);
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, sizes, NULL, step));
@@ -478,7 +479,7 @@ static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step 
 }
 
 clt_comm *clt_trainer_group(const clt_trainer *t) {
-    return t->stage ? t->stage->comm : t->options.comm;
+    return t->stage ? t->stage->all : t->options.comm;
 }
 
 /* But for what all find alike, after which a checkpoint may be loaded: gradients that are not finite, and calls after that. */

@@ -449,7 +449,7 @@ static void in_parts(clt_comm *comm, void *argument) {
     if (some) use_part(some);
     use_all_at_once(comm, half, same);
     CHECK(clt_comm_split(comm, -2, &none) == CLT_E_INVALID && clt_comm_split(half, 0, &none) == CLT_E_UNSUPPORTED && !none);
-    if (clt_comm_size(half) > 1) CHECK(clt_comm_send(half, &rank, 1, CLT_I32, rank / 2 ? 0 : 1, 1 << 24, NULL) == CLT_E_INVALID);
+    if (clt_comm_size(half) > 1) CHECK(clt_comm_send(half, &rank, 1, CLT_I32, rank / 2 ? 0 : 1, 1 << 21, NULL) == CLT_E_INVALID);
     CHECK(!(clt_comm_abilities(half) & CLT_CAN_SHRINK) && clt_comm_shrink(half, &none) == (clt_comm_size(half) > 1 ? CLT_E_UNSUPPORTED : CLT_E_INVALID));
     clt_comm_destroy(some);
     clt_comm_destroy(half);
@@ -479,6 +479,8 @@ static void parts_that_are_aborted(clt_comm *comm, void *argument) {
     float value = 1;
     (void)argument;
     CHECK(clt_comm_split(comm, rank % 2, &half) == CLT_OK);
+    for (int r = 1; r < clt_comm_size(comm) && !rank; r++) CHECK(clt_comm_receive(comm, &value, 1, CLT_F32, r, 3, NULL) == CLT_OK); /* all have split */
+    if (rank) CHECK(clt_comm_send(comm, &value, 1, CLT_F32, 0, 3, NULL) == CLT_OK);
     if (rank == 0) CHECK(clt_comm_all_reduce(half, &value, 1, CLT_F32, CLT_REDUCE_SUM, &work) == CLT_OK);
     if (rank == 0) clt_comm_abort(half, "enough");
     if (rank == 0) CHECK(clt_work_wait(work) == CLT_E_ABORTED && strstr(clt_error_detail(), "enough"));

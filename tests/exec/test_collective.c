@@ -33,7 +33,7 @@ static clt_status compile(rank *r, clt_tensor *const *targets, int n, bool all_o
                                 .targets = targets,
                                 .n_targets = n,
                                 .training = true,
-                                .comm = r->comm,
+                                .comms = {[CLT_AMONG_RANKS] = r->comm},
                                 .all_or_nothing = all_or_nothing};
     return clt_plan_compile(&r->plan, &options);
 }

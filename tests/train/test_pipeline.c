@@ -102,16 +102,25 @@ static clt_status keep_values(rank *r) {
     return CLT_OK;
 }
 
+static int stages_of(const clt_train_options *options) {
+    return options->pipeline.stages ? options->pipeline.stages : 1;
+}
+
+/* Samples of each pipeline, or rank, behind those of the one before. */
+static clt_batch own_batch(const rank *r, int step, int part, int parts) {
+    clt_batch batch = batch_of(step, r->batch / parts);
+    int first = r->index / stages_of(r->options) * r->batch + part * (int)batch.samples;
+    for (int k = 0; k < 2; k++) batch.fields[k].data = (const int32_t *)batch.fields[k].data + first * LENGTH;
+    return batch;
+}
+
 static clt_status use(rank *r, int begin, int end) {
-    for (int step = begin; step < end; step++) {
-        clt_batch whole = batch_of(step, r->batch);
-        int parts = r->comm ? 1 : r->options->accumulate;
+    int parts = r->options->pipeline.stages ? 1 : r->options->accumulate;
+    for (int step = begin; step < end; step++)
         for (int i = 0; i < parts; i++) {
-            clt_batch part = batch_of(step, r->batch / parts);
-            for (int k = 0; k < 2; k++) part.fields[k].data = (const int32_t *)part.fields[k].data + i * part.samples * LENGTH;
-            CLT_TRY(clt_trainer_step(r->trainer, parts > 1 ? &part : &whole));
+            clt_batch part = own_batch(r, step, i, parts);
+            CLT_TRY(clt_trainer_step(r->trainer, &part));
         }
-    }
     clt_batch last = batch_of(0, BATCH);
     CLT_TRY(clt_trainer_train_metrics(r->trainer, &r->trained, true));
     CLT_TRY(clt_trainer_evaluate(r->trainer, &last));
@@ -130,7 +139,7 @@ static clt_status check_turns(const rank *r, const clt_train_options *options) {
     const clt_turn *turns = clt_trainer_turns(r->trainer, &n);
     if (!r->timed) return turns || n ? clt_fail(CLT_E_INVALID, "turns of a step that was not timed") : CLT_OK;
     if (!turns || n != clt_simulate_turns(&options->pipeline)) return clt_fail(CLT_E_INVALID, "%zu turns", n);
-    clt_pipeline_turns(&shape, r->index, expected);
+    clt_pipeline_turns(&shape, r->index % stages_of(options), expected);
     double end = 0;
     for (size_t i = 0; i < n; end = turns[i].begin + turns[i].seconds, i++)
         if (turns[i].kind != expected[i].kind || turns[i].micro != expected[i].micro || turns[i].chunk != expected[i].chunk || turns[i].begin < end || !(turns[i].seconds > 0))
@@ -143,11 +152,11 @@ static clt_status train(rank *r) {
     options.comm = r->comm;
     options.output = r->output;
     CLT_TRY(clt_trainer_create(&r->trainer, devices[r->index], loss_of(r), &options));
-    if (clt_trainer_stage(r->trainer) != r->index) return clt_fail(CLT_E_INVALID, "stage %d", clt_trainer_stage(r->trainer));
+    if (clt_trainer_stage(r->trainer) != r->index % stages_of(r->options)) return clt_fail(CLT_E_INVALID, "stage %d", clt_trainer_stage(r->trainer));
     if (r->load) CLT_TRY(clt_checkpoint_load(r->trainer, NULL, r->load));
     if (r->timed) CLT_TRY(clt_trainer_time_turns(r->trainer, true));
     CLT_TRY(use(r, r->load ? STEPS / 2 : 0, r->save ? STEPS / 2 : STEPS));
-    if (r->comm) CLT_TRY(check_turns(r, &options));
+    if (options.pipeline.stages) CLT_TRY(check_turns(r, &options));
     return r->save ? clt_checkpoint_save(r->trainer, NULL, r->index ? NULL : r->save) : CLT_OK;
 }
 
@@ -277,6 +286,64 @@ static void small_batches_have_fewer_micro_batches(void **state) {
     (void)state;
 }
 
+/* Two pipelines of two stages are two ranks that accumulate: each has a batch of its own. */
+static void pipelines_train_as_ranks_do(void **state) {
+    static const struct {
+        clt_train_options options;
+        clt_pipeline_schedule schedule;
+        int micros, batches[2];
+    } cases[] = {
+        {{.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f}, CLT_PIPELINE_1F1B, 2, {6, 2}},
+        {{.optimizer = CLT_ADAM, .lr = 0.01f, .average = 0.9f}, CLT_PIPELINE_GPIPE, 4, {4, 4}},
+        {{.optimizer = CLT_ADAM, .lr = 0.01f, .clip_norm = 0.5f, .bucket_bytes = 400}, CLT_PIPELINE_ZB_H1, 2, {4, 4}},
+        {{.optimizer = CLT_ADAMW, .lr = 0.01f, .precision = CLT_PRECISION_BF16, .recompute = CLT_RECOMPUTE_ALL}, CLT_PIPELINE_INTERLEAVED, 4, {4, 4}},
+        {{.optimizer = CLT_SGD, .lr = 0.1f, .precision = CLT_PRECISION_F16, .on_nonfinite = CLT_NONFINITE_SKIP}, CLT_PIPELINE_1F1B, 1, {2, 3}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static rank plain[2], grid[4];
+        clt_train_options each = cases[i].options, piped = cases[i].options;
+        each.accumulate = cases[i].micros;
+        piped.pipeline = (clt_pipeline_options){.stages = 2, .microbatches = cases[i].micros, .schedule = cases[i].schedule};
+        memset(plain, 0, sizeof plain);
+        memset(grid, 0, sizeof grid);
+        for (int r = 0; r < 4; r++) grid[r].batch = plain[r / 2].batch = cases[i].batches[r / 2];
+        run_stages(plain, 2, &each);
+        assert_all_ok(plain, 2);
+        run_stages(grid, 4, &piped);
+        assert_all_ok(grid, 4);
+        for (int p = 0; p < 2; p++) assert_same(grid + 2 * p, 2, &plain[0], each.clip_norm > 0 || each.on_nonfinite ? 2e-6f : 0);
+        assert_int_equal(grid[3].trained.samples, STEPS * (cases[i].batches[0] + cases[i].batches[1]));
+    }
+    (void)state;
+}
+
+/* From a grid to a grid, over the file of its first rank; and to one pipeline and one process. */
+static void checkpoints_of_grids(void **state) {
+    static rank whole[4], half[4], alone;
+    clt_train_options options = {.optimizer = CLT_ADAM, .lr = 0.01f, .average = 0.9f, .pipeline = {.stages = 2, .microbatches = 2}};
+    char path[4096];
+    snprintf(path, sizeof path, "%s", support_path("grid"));
+    for (int r = 0; r < 4; r++) whole[r].batch = half[r].batch = BATCH / 2, half[r].save = path;
+    run_stages(whole, 4, &options);
+    assert_all_ok(whole, 4);
+    run_stages(half, 4, &options);
+    assert_all_ok(half, 4);
+    memset(half, 0, sizeof half);
+    for (int r = 0; r < 4; r++) half[r].batch = BATCH / 2, half[r].load = r ? "not there" : path; /* which the first alone reads */
+    run_stages(half, 4, &options);
+    assert_all_ok(half, 4);
+    for (int r = 0; r < 4; r++) assert_memory_equal(half[r].values, whole[r].values, whole[r].n * sizeof(float));
+    memset(half, 0, sizeof half);
+    for (int r = 0; r < 2; r++) half[r].load = path;
+    run_stages(half, 2, &options);
+    assert_all_ok(half, 2);
+    alone.load = path;
+    options.pipeline = (clt_pipeline_options){0};
+    options.accumulate = 1;
+    run_alone(&alone, &options);
+    (void)state;
+}
+
 /* From one process to stages, from these to others, and back. */
 static void checkpoints_go_from_any_stages_to_any(void **state) {
     static rank alone, half, ranks[MOST_RANKS];
@@ -342,7 +409,7 @@ static void assert_refused(clt_train_options options, int n, clt_status expected
 
 static void what_cannot_be_is_refused(void **state) {
     assert_refused((clt_train_options){.pipeline = {.stages = 4, .microbatches = 2, .split = "h.3.norm,h.3.mlp,next"}}, 4, CLT_E_NOT_FOUND, "named \"next\"");
-    assert_refused((clt_train_options){.pipeline = {.stages = 3}}, 2, CLT_E_INVALID, "expected a communicator of as many ranks, found one of 2");
+    assert_refused((clt_train_options){.pipeline = {.stages = 3}}, 2, CLT_E_INVALID, "expected a communicator of as many ranks, or a multiple, found one of 2");
     assert_refused((clt_train_options){.pipeline = {.stages = 2, .split = "h.9"}}, 2, CLT_E_NOT_FOUND, "no layer and no tensor named \"h.9\"");
     assert_refused((clt_train_options){.pipeline = {.stages = 2, .split = "h.1,h.2"}}, 2, CLT_E_INVALID, "has 2 names: expected 1");
     assert_refused((clt_train_options){.pipeline = {.stages = 2, .schedule = CLT_PIPELINE_INTERLEAVED, .split = "h.1"}}, 2, CLT_E_INVALID, "has 1 names: expected 3");
@@ -360,6 +427,8 @@ int main(void) {
         cmocka_unit_test(stages_train_as_one_process_does),
         cmocka_unit_test(small_batches_have_fewer_micro_batches),
         cmocka_unit_test(checkpoints_go_from_any_stages_to_any),
+        cmocka_unit_test(pipelines_train_as_ranks_do),
+        cmocka_unit_test(checkpoints_of_grids),
         cmocka_unit_test(a_split_follows_the_devices),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
