@@ -458,41 +458,9 @@ static void in_parts(clt_comm *comm, void *argument) {
     check_all_reduce(comm, 1000, CLT_F32, CLT_REDUCE_MAX);
 }
 
-static void parts_that_differ(clt_comm *comm, void *argument) {
-    clt_comm *half;
-    int rank = clt_comm_rank(comm);
-    float value = 1;
-    (void)argument;
-    CHECK(clt_comm_split(comm, rank % 2, &half) == CLT_OK);
-    clt_status status = clt_comm_all_reduce(half, &value, 1, CLT_F32, rank == 2 ? CLT_REDUCE_MAX : CLT_REDUCE_SUM, NULL);
-    if (rank % 2 == 0) CHECK(status == CLT_E_MISMATCH && strstr(clt_error_detail(), "rank 0 called all_reduce sum") && strstr(clt_error_detail(), "rank 2 all_reduce max"));
-    status = clt_comm_barrier(comm, NULL); /* the whole has ended, too */
-    CHECK(status == CLT_E_MISMATCH && clt_comm_state(half) == CLT_E_MISMATCH && clt_comm_barrier(half, NULL) == CLT_E_MISMATCH);
-    clt_comm_destroy(half);
-}
-
-/* While an operation of a part is under way. */
-static void parts_that_are_aborted(clt_comm *comm, void *argument) {
-    clt_comm *half;
-    clt_work *work;
-    int rank = clt_comm_rank(comm);
-    float value = 1;
-    (void)argument;
-    CHECK(clt_comm_split(comm, rank % 2, &half) == CLT_OK);
-    for (int r = 1; r < clt_comm_size(comm) && !rank; r++) CHECK(clt_comm_receive(comm, &value, 1, CLT_F32, r, 3, NULL) == CLT_OK); /* all have split */
-    if (rank) CHECK(clt_comm_send(comm, &value, 1, CLT_F32, 0, 3, NULL) == CLT_OK);
-    if (rank == 0) CHECK(clt_comm_all_reduce(half, &value, 1, CLT_F32, CLT_REDUCE_SUM, &work) == CLT_OK);
-    if (rank == 0) clt_comm_abort(half, "enough");
-    if (rank == 0) CHECK(clt_work_wait(work) == CLT_E_ABORTED && strstr(clt_error_detail(), "enough"));
-    CHECK(clt_comm_barrier(comm, NULL) == CLT_E_ABORTED);
-    clt_comm_destroy(half);
-}
-
 static void test_parts(void **state) {
     (void)state;
     run_all(in_parts, NULL, CLT_SECURITY_NONE);
-    support_run_job(&(support_job){.ranks = 4, .body = parts_that_differ, .killed = -1});
-    support_run_job(&(support_job){.ranks = 4, .body = parts_that_are_aborted, .killed = -1});
 }
 
 static void test_gloo(void **state) {

@@ -65,7 +65,7 @@ if [ -e "$library/libcltrain-mpi.so" ] && command -v mpirun >/dev/null; then
     # After an operation that was given up MPI is not ended, which mpirun takes for a failure, and ends the others.
     for n in 2 4; do
         start $n env CLTRAIN_TEST_MPI=1 "$faults"
-        says "\[  PASSED  \] 14 test"
+        says "\[  PASSED  \] 15 test"
         grep -qE "FAILED|test_faults.c:|jobs.c:" "$folder/out" && fail "faults of $n ranks"
     done
     training mpi mpirun -n 4 --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1

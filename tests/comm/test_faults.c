@@ -468,6 +468,44 @@ static void test_idle(void **state) {
     run(2, idle_ranks, NULL, &(clt_comm_options){.security = CLT_SECURITY_NONE, .heartbeat_seconds = 2}, 1);
 }
 
+/* ---- parts of a group ---- */
+
+static void parts_that_differ(clt_comm *comm, void *argument) {
+    clt_comm *half;
+    int rank = clt_comm_rank(comm);
+    float value = 1;
+    (void)argument;
+    CHECK(clt_comm_split(comm, rank % 2, &half) == CLT_OK);
+    clt_status status = clt_comm_all_reduce(half, &value, 1, CLT_F32, rank == 2 ? CLT_REDUCE_MAX : CLT_REDUCE_SUM, NULL);
+    if (rank % 2 == 0) CHECK(status == CLT_E_MISMATCH && strstr(clt_error_detail(), "rank 0 called all_reduce sum") && strstr(clt_error_detail(), "rank 2 all_reduce max"));
+    status = clt_comm_barrier(comm, NULL); /* the whole has ended, too */
+    CHECK(status == CLT_E_MISMATCH && clt_comm_state(half) == CLT_E_MISMATCH && clt_comm_barrier(half, NULL) == CLT_E_MISMATCH);
+    clt_comm_destroy(half);
+}
+
+/* While an operation of a part is under way. */
+static void parts_that_are_aborted(clt_comm *comm, void *argument) {
+    clt_comm *half;
+    clt_work *work;
+    int rank = clt_comm_rank(comm);
+    float value = 1;
+    (void)argument;
+    CHECK(clt_comm_split(comm, rank % 2, &half) == CLT_OK);
+    for (int r = 1; r < clt_comm_size(comm) && !rank; r++) CHECK(clt_comm_receive(comm, &value, 1, CLT_F32, r, 3, NULL) == CLT_OK); /* all have split */
+    if (rank) CHECK(clt_comm_send(comm, &value, 1, CLT_F32, 0, 3, NULL) == CLT_OK);
+    if (rank == 0) CHECK(clt_comm_all_reduce(half, &value, 1, CLT_F32, CLT_REDUCE_SUM, &work) == CLT_OK);
+    if (rank == 0) clt_comm_abort(half, "enough");
+    if (rank == 0) CHECK(clt_work_wait(work) == CLT_E_ABORTED && strstr(clt_error_detail(), "enough"));
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_E_ABORTED);
+    clt_comm_destroy(half);
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    support_run_job(&(support_job){.ranks = 4, .body = parts_that_differ, .killed = -1});
+    support_run_job(&(support_job){.ranks = 4, .body = parts_that_are_aborted, .killed = -1});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_that_differ),
@@ -484,6 +522,7 @@ int main(void) {
         cmocka_unit_test(test_death_and_silence),
         cmocka_unit_test(test_store_dies),
         cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
