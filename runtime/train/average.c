@@ -22,12 +22,31 @@ clt_status clt_average_begin(clt_trainer *t) {
     return CLT_OK;
 }
 
+/* Where the device has no room for a third. */
+static clt_status exchange_by_host(clt_trainer *t, clt_memory *p, clt_memory *mean, size_t bytes) {
+    size_t most = CLT_MIN(bytes, (size_t)4 << 20);
+    char *both = clt_alloc(2 * most);
+    clt_status status = both ? CLT_OK : clt_fail_memory(2 * most);
+    for (size_t at = 0; at < bytes && status == CLT_OK; at += most) {
+        size_t n = CLT_MIN(bytes - at, most);
+        status = clt_memory_read(p, at, both, n);
+        if (status == CLT_OK) status = clt_memory_read(mean, at, both + most, n);
+        if (status == CLT_OK) status = clt_memory_write(p, at, both + most, n);
+        if (status == CLT_OK) status = clt_memory_write(mean, at, both, n);
+        if (status < 0 && status != CLT_E_NO_MEMORY) t->trouble = CLT_TROUBLE_TORN;
+    }
+    clt_free(both);
+    return status;
+}
+
 static clt_status exchange(clt_trainer *t, int g) {
     clt_memory *p, *mean, *between;
     size_t bytes;
     CLT_TRY(find_both(t, g, &p, &mean, &bytes));
-    CLT_TRY(clt_memory_create(t->device, bytes, &between));
-    clt_status status = clt_memory_copy(p, 0, between, bytes);
+    clt_status status = clt_memory_create(t->device, bytes, &between);
+    if (status == CLT_E_DEVICE_MEMORY) return exchange_by_host(t, p, mean, bytes);
+    CLT_TRY(status);
+    status = clt_memory_copy(p, 0, between, bytes);
     if (status == CLT_OK) status = clt_memory_copy(mean, 0, p, bytes);
     if (status == CLT_OK && (status = clt_memory_copy(between, 0, mean, bytes)) < 0) t->trouble = CLT_TROUBLE_TORN;
     clt_memory_destroy(between);

@@ -60,6 +60,7 @@ clt_status clt_parallel_judge(clt_comm *comm, const clt_parallel_report *all, si
     if (own->status < 0) return clt_fail_again((clt_status)own->status, own->words);
     for (int r = 0; r < clt_comm_size(comm); r++) {
         const clt_parallel_report *v = (const clt_parallel_report *)(const void *)((const char *)all + (size_t)r * stride);
+        if (v->status == CLT_E_DEVICE_MEMORY) return clt_fail(CLT_E_DEVICE_MEMORY, "rank %d: %.*s", r, CLT_REPORT_WORDS - 1, v->words); /* all try what needs less */
         if (v->status < 0) return clt_fail(CLT_E_PEER, "rank %d: %.*s", r, CLT_REPORT_WORDS - 1, v->words);
     }
     return CLT_OK;

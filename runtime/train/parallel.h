@@ -10,7 +10,7 @@
 /* agree.c: called at the end of creation with how it went here: an error anywhere is one everywhere, and graphs and options must be
  * the same on all ranks (CLT_E_MISMATCH says what is not). */
 clt_status clt_parallel_check(clt_trainer *trainer, clt_status status);
-/* The first error of any rank: the own one, or CLT_E_PEER with its words. */
+/* The first error of any rank: the own one, or CLT_E_PEER with its words; what had no room on another's device is CLT_E_DEVICE_MEMORY here, too. */
 clt_status clt_parallel_agree(clt_comm *comm, clt_status status);
 /* Parameters, buffers, optimizer state and the counts of steps become those of rank `root`. */
 clt_status clt_parallel_share(clt_trainer *trainer, int root);

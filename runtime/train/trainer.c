@@ -240,7 +240,7 @@ static clt_status create(clt_trainer **trainer, clt_device *device, clt_tensor *
 }
 
 bool clt_trainer_offload_more(const clt_train_options *given, clt_train_options *tried) {
-    bool may = given && given->offload == CLT_OFFLOAD_AUTO && !given->comm && !given->shares && tried->offload != CLT_OFFLOAD_ALL;
+    bool may = given && given->offload == CLT_OFFLOAD_AUTO && !given->shares && tried->offload != CLT_OFFLOAD_ALL;
     if (may) tried->offload = tried->offload == CLT_OFFLOAD_AUTO ? CLT_OFFLOAD_OPTIMIZER : CLT_OFFLOAD_ALL;
     return may;
 }

@@ -203,7 +203,7 @@ clt_status clt_trainer_problems(clt_trainer *trainer, int64_t batch, clt_problem
 clt_status clt_trainer_dry_run_step(clt_trainer *trainer, int64_t batch, clt_step **step);
 /* A trainer of which nothing is on the device yet. Without a loss it predicts, and no more. */
 clt_status clt_trainer_begin(clt_trainer **trainer, clt_device *device, clt_graph *graph, clt_tensor *loss, const clt_train_options *options);
-/* What is tried next of what does not fit on the device, where offload is left to the library: more of it lies in the host's memory. It is nobody else's concern. False:
+/* What is tried next of what does not fit on the device, where offload is left to the library: more of it lies in the host's memory. Of ranks all try the same. False:
  * nothing is left to try. `tried` begins as `given`. */
 bool clt_trainer_offload_more(const clt_train_options *given, clt_train_options *tried);
 /* As clt_trainer_begin, for questions. */

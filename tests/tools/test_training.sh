@@ -383,5 +383,13 @@ expect 1 "a training step of 64 samples takes" $small 18M --batch 64 --summary
 expect 0 "" $small 18M --batch "${fits:-256}" --summary --json
 json "$out" '0 < o["memory_bytes"]["total"] <= 18 << 20 and o["memory_bytes"]["host"] > 0'
 expect 1 "--offload auto" mlp:300,300 --data digits --batch 16 --steps 1 --offload none --memory-limit 1600K
+# Ranks offload alike: what has no room on one of them.
+"$(dirname "$program")/cltrain-run" -q -n 2 -- "$program" convnet --data digits --batch 16 --steps 2 --memory-limit 1100K --json=ranks.json >"$out" 2>"$err" || fail "two ranks within a limit"
+"$python" -c 'import json; assert json.load(open("ranks.json"))["peak_device_bytes"] <= 1100 << 10' || fail "two ranks go beyond a limit"
+# An average takes the parameters' place where there is no room for a third.
+expect 0 "" mlp:300,300 --data digits --batch 16 --steps 3 --seed 1 --ema 0.9 --json=free.json --export free.safetensors
+expect 0 "" mlp:300,300 --data digits --batch 16 --steps 3 --seed 1 --ema 0.9 --memory-limit 2500K --json=tight.json --export tight.safetensors
+cmp free.safetensors tight.safetensors || fail "--memory-limit changes the average"
+"$python" -c 'import json; assert json.load(open("tight.json"))["peak_device_bytes"] <= 2500 << 10' || fail "--ema goes beyond --memory-limit"
 refuse "--memory-limit 2X" mlp:8 --data digits --memory-limit 2X
 [ "$failures" -eq 0 ]
