@@ -609,7 +609,8 @@ clt_status clt_largest_batch(clt_device *device, clt_tensor *loss, const clt_tra
     if (most_bytes == 0) most_bytes = clt_device_is_limited(device) ? all : all / 10 * 9;
     fitting f = {.device = device, .loss = loss, .options = options, .most_bytes = most_bytes, .reason = reason};
     snprintf(reason, 256, "more was not looked at");
-    CLT_TRY(try_batch(&f, 1));
+    clt_status status = try_batch(&f, 1);
+    CLT_TRY(status == CLT_E_SHAPE ? try_batch(&f, 2) : status); /* statistics of a batch may need two values */
     for (int tries = 0; !is_found(&f); tries++) {
         bool stuck = tries % 3 == 2 && f.bad; /* where memory is no line */
         CLT_TRY(try_batch(&f, stuck ? f.good + (f.bad - f.good) / 2 : next_batch(&f)));

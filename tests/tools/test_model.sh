@@ -235,6 +235,10 @@ says "the batch does not fit; with --recompute none --offload all one of"
 expect 1 "" recommend convnet --batch 64 --offline --json
 json "$out" '32 < o["ranking"][0]["batch"] == o["ranking"][0]["largest_batch"] < 64 and o["ranking"][0]["offload"] == "all"'
 unset CLTRAIN_MEMORY_LIMIT
+expect 0 "" model mobilenet_v2 --batch 8 --offline # whose batch norms want two values
+says "largest batch"
+expect 0 "" recommend gpt2:nano --sample 64 --batch 4 --offline
+says "text:FILE,context=64: put a text of your own there"
 # One processor under two drivers: the second is left out, unless it is taken as another processor.
 mkdir "$folder/twice"
 for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do

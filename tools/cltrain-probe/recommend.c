@@ -52,7 +52,7 @@ static void print_help(void) {
                        "looked for: of --recompute and --offload, as far as they are not given, what costs the least time; else the\n"
                        "largest batch that fits counts. The exchange of gradients is not in the times;\n"
                        "'" PROGRAM " comm' measures it. The command that is printed trains on data that are made up, of such\n"
-                       "samples: put your own there.\n");
+                       "samples, or on a text file: put your own there.\n");
     option_print(rows, ROWS, stdout);
     help_print(stdout, "\nExit status: 0 done; 1 it failed, or no device can train the model; 2 usage error;\n130 Ctrl-C.\n");
 }
@@ -111,7 +111,7 @@ static void ask(const recommendation *r, candidate *c, bool offline) {
     options.batch = c->batch, options.recompute = c->recompute, options.offload = c->offload ? c->offload : CLT_OFFLOAD_NONE;
     forecast_question q = {.s = &r->s, .device = c->device, .options = &options, .model = &model, .batch = c->batch,
                            .offline = offline, .seconds = o->seconds, .timeout = o->timeout};
-    int64_t few = c->batch / 4 > 0 ? c->batch / 4 : 1;
+    int64_t few = c->batch / 4 > 1 ? c->batch / 4 : 2; /* statistics of a batch may need two values */
     forecast_free(&c->f);
     if (probe_model_build(&model, &options, options.model)) {
         c->f = (forecast){.status = "unsupported", .told = json_object()};
@@ -333,14 +333,15 @@ static json_t *reasons_of(const recommendation *r, const candidate *c) {
 
 /* ---- output ---- */
 
-/* Data that the trainer makes up, of such samples: commands run as they stand. */
+/* Data that the trainer makes up, of such samples: commands run as they stand, but for those of text, of which there has to be some. */
 static void made_up_data(const recommendation *r, char data[320]) {
     const shared_options *o = &r->options->shared;
     const clt_shape *x = &r->model.shape;
     long long classes = (long long)r->model.classes, features = 1;
     long long samples = 2 * r->batch > 4096 ? 2 * (long long)r->batch : 4096;
     for (int i = 1; i < x->rank; i++) features *= (long long)x->dims[i];
-    if (strcmp(o->model, "linear") == 0) snprintf(data, 320, "synthetic-regression:%lldx%lld", samples, features);
+    if (r->model.tokens) snprintf(data, 320, "text:FILE,context=%.200s", r->model.sample);
+    else if (strcmp(o->model, "linear") == 0) snprintf(data, 320, "synthetic-regression:%lldx%lld", samples, features);
     else
         snprintf(data, 320, "synthetic:%.200s,classes=%lld,n=%lld", r->model.sample, classes < 2 ? 2 : classes,
                  samples);
@@ -453,7 +454,7 @@ static void print_together(const recommendation *r) {
     made_up_data(r, data);
     if (r->sharing == 1) print_alone(r, devices, data);
     else print_sharing(r, devices, shares, data);
-    printf("  (%s is made up: put your own --data there)\n", data);
+    printf(r->model.tokens ? "  (%s: put a text of your own there)\n" : "  (%s is made up: put your own --data there)\n", data);
 }
 
 static int print_text(const recommendation *r) {
@@ -474,6 +475,12 @@ static void warn_of_times(const recommendation *r) {
     }
 }
 
+static int fail_all(const recommendation *r) {
+    bool any = false;
+    for (int i = 0; i < r->n; i++) any |= usable(&r->candidates[i]);
+    return run_error("no device can train %s%s", r->model.text, any ? "; with --accumulate an update takes as many samples in smaller batches" : "");
+}
+
 /* One after the other: devices of one machine would take each other's time. */
 static int recommend(recommendation *r) {
     int code = survey_require_devices(&r->s);
@@ -491,7 +498,7 @@ static int recommend(recommendation *r) {
     find_best_alone(r);
     code = share_batch(r);
     if (!code) code = r->options->shared.json ? print_json(r) : print_text(r);
-    if (!code && r->sharing == 0) code = run_error("no device can train %s; with --accumulate an update takes as many samples in smaller batches", r->model.text);
+    if (!code && r->sharing == 0) code = fail_all(r);
     return code;
 }
 
