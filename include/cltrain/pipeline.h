@@ -30,7 +30,7 @@ typedef struct clt_pipeline_options {
     int chunks;        /* of the model that each rank has, with CLT_PIPELINE_INTERLEAVED (or CLT_PIPELINE_GPIPE, default 1): rank r has chunks r, r + stages, r + 2 stages ... of it; default 2 */
     const char *split; /* where each stage (or chunk) but the first begins: names of layers, as "h.4" of "h.4.attn.weight", or of tensors (clt_tensor_set_name), in the order
                           of the graph with commas between them. NULL: by the ops' arithmetic and bytes, and the devices' memory */
-    const clt_peaks *peaks; /* [stages], the same on all ranks: what each one's device can do (clt_device_peaks), where the split is not given. NULL: they are alike */
+    const clt_peaks *peaks; /* One a rank of the communicator, the same on all: what its device can do (clt_device_peaks), where the split is not given. NULL: they are alike */
 } clt_pipeline_options;
 
 CLT_END_DECLS

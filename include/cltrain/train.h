@@ -105,7 +105,7 @@ typedef enum clt_shard {
  * parameters come to the device for forward, once more for backward, and in parts for their update. Values are the same, bit by bit. */
 typedef enum clt_offload {
     CLT_OFFLOAD_AUTO = 0,    /* what does not fit on the device, though all that can be is computed again: activations; then the state; then all (the latter two not with
-                                comm or shares) */
+                                shares), on all ranks alike */
     CLT_OFFLOAD_NONE,        /* nothing */
     CLT_OFFLOAD_OPTIMIZER,   /* the optimizer's state, and activations that do not fit */
     CLT_OFFLOAD_ACTIVATIONS, /* activations that are not computed again */
@@ -345,8 +345,12 @@ CLT_API double clt_trainer_waited_seconds(const clt_trainer *trainer);
  * micro-batches that are in flight. A step is what one process does that accumulates over as many micro-batches: the same gradients, where kernels agree bit by bit, and the
  * same masks of dropout. Batch norm's statistics are of a micro-batch.
  *
- * All ranks have the whole graph, are given the same batches, and make the same calls in the same order: those above, and clt_trainer_evaluate, clt_trainer_predict,
- * clt_checkpoint_save, clt_weights_save. Metrics and predictions come to all ranks. A parameter that several stages read, such as an embedding and a head that are tied, is of
+ * A communicator of several times as many ranks as stages is a grid: rank r has stage r % stages of pipeline r / stages. Each pipeline has batches of its own, which may be of other
+ * sizes, but for none without samples in training; the gradients of a stage are exchanged among the ranks that have it, as those of ranks without a pipeline are. So a step is what as
+ * many ranks do that accumulate. The first pipeline saves and loads files.
+ *
+ * All ranks have the whole graph, are given the same batches (but for those of other pipelines), and make the same calls in the same order: those above, and clt_trainer_evaluate,
+ * clt_trainer_predict, clt_checkpoint_save, clt_weights_save. Metrics come to all ranks, and predictions to all of a pipeline. A parameter that several stages read, such as an embedding and a head that are tied, is of
  * the first of them. clt_trainer_get and _set know parameters of the own stage alone (CLT_E_NOT_FOUND).
  */
 

@@ -50,10 +50,32 @@ expect 0 "" $model --batch 64 --steps 6 --resume three.safetensors --json=one.js
 json one.json "o['steps'] == 6"
 expect 0 "" $model --batch 64 --devices 0,0 --pipeline microbatches=4 --evaluate three.safetensors --json
 
+# Two pipelines of two stages are two ranks, each with batches of its own: threads, and processes, whose files serve all.
+# shellcheck disable=SC2086
+"$run" -n 2 -- "$program" $model --batch 32 --accumulate 2 --steps 6 --json=ranks.json --export ranks.safetensors >"$out" 2>"$err" || fail "two ranks"
+# shellcheck disable=SC2086
+expect 0 "the first of 2 pipelines of 2 stages" $model --batch 64 --steps 6 --devices 0,0,0,0 --pipeline stages=2,microbatches=2 --json=grid.json --export grid.safetensors --save grid.checkpoint
+json grid.json 'o["pipelines"] == 2 and len(o["stages"]) == 4 and o["batch"] == 128 and o["stages"][0]["parameters"] == o["stages"][2]["parameters"] and "shares" not in o'
+# shellcheck disable=SC2086
+"$run" -n 4 -- "$program" $model --batch 64 --steps 6 --pipeline stages=2,microbatches=2 --json=processes.json --export processes.safetensors >"$out" 2>"$err" || fail "a grid of processes"
+cmp -s grid.safetensors processes.safetensors || fail "threads and processes come to other bits"
+"$python" - <<'END' || fail "a grid comes to something else than ranks"
+import json
+grid, processes = (json.load(open(f"{name}.json")) for name in ("grid", "processes"))
+for key in grid:
+    if key.startswith(("train_", "validation_", "test_")): assert grid[key] == processes[key], (key, grid[key], processes[key])
+assert grid["test_samples"] == sum(map(sum, grid["test_confusion"])), grid["test_confusion"]
+END
+# shellcheck disable=SC2086
+"$run" -n 4 -- "$program" $model --batch 64 --steps 8 --pipeline stages=2,microbatches=2 --resume grid.checkpoint --json=grid.json --profile=turns.json >"$out" 2>"$err" || fail "a grid goes on"
+json turns.json 'len(o["traceEvents"]) == 2 * 2 * 2'
+# shellcheck disable=SC2086
+refuse "--pipeline stages=2: there are 3 ranks" $model --devices 0,0,0 --pipeline stages=2
+
 # A model that has no room on a device has room on two.
 large="mlp:1024,1024,1024 --data digits --batch 64 --steps 2 --optimizer adam --memory-limit 24M --recompute none --offload none"
 # shellcheck disable=SC2086
-expect 1 "beyond the memory limit" $large
+expect 1 "MiB, and the memory limit is 24.0 MiB" $large
 # shellcheck disable=SC2086
 expect 0 "" $large --devices 0,0 --pipeline microbatches=4 --json=large.json
 json large.json 'all(s["peak_device_bytes"] <= 24 << 20 for s in o["stages"])'

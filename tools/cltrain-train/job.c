@@ -24,9 +24,12 @@
 #include "tools/survey/output.h"
 
 static void announce(const report *r, const data_parts *data) {
-    char others[32] = "", frozen[80] = "", samples[320], validation[48] = "";
+    int stages = r->options->pipeline_spec.options.stages;
+    char others[64] = "", frozen[80] = "", samples[320], validation[48] = "";
     task_describe(data, samples, sizeof samples);
-    if (r->ranks > 1) snprintf(others, sizeof others, r->options->pipeline ? ", the first of %d stages" : " on each of %d ranks", r->ranks);
+    if (r->ranks > 1 && !r->options->pipeline) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
+    else if (stages && r->ranks > stages) snprintf(others, sizeof others, ", the first of %d pipelines of %d stages", r->ranks / stages, stages);
+    else if (r->ranks > 1) snprintf(others, sizeof others, ", the first of %d stages", r->ranks);
     if (r->options->freeze) snprintf(frozen, sizeof frozen, ", %lld of them trained", (long long)r->trained_parameters);
     if (r->options->lora) snprintf(frozen, sizeof frozen, ", and %lld of adapters, which are trained", (long long)r->trained_parameters);
     message_line("Model   %s, %lld parameter%s%s", r->options->model, (long long)r->parameters, PLURAL(r->parameters), frozen);
@@ -124,14 +127,19 @@ static int train_and_keep(const options *given, const data_parts *data, const ta
     return status < 0 ? library_error(status, "writing the bundle") : 0;
 }
 
-/* Stages of a pipeline have the same batches, as one process has. */
+/* Stages of a pipeline have the same batches, as one process has; of several pipelines each has its own, and is what a rank is without. */
 static int check_stages(options *given, const ranks *group) {
     int *stages = &given->pipeline_spec.options.stages;
     if (group->size < 2) return usage_error("--pipeline: there is one rank; expected --devices A,B,..., or cltrain-run -n N");
     if (!*stages) *stages = group->size;
-    if (*stages != group->size) return usage_error("--pipeline stages=%d: there are %d ranks, each of which has a stage", *stages, group->size);
-    for (int r = 1; r < group->size; r++)
-        if (given->each_batch[r] != given->each_batch[0]) return usage_error("--pipeline: ranks 0 and %d differ in --batch", r);
+    if (group->size % *stages)
+        return usage_error("--pipeline stages=%d: there are %d ranks: expected as many, or a multiple of them, which makes several pipelines", *stages, group->size);
+    for (int r = 0; r < group->size; r++) {
+        int first = r - r % *stages;
+        if (given->each_batch[r] != given->each_batch[first]) return usage_error("--pipeline: ranks %d and %d, of one pipeline, differ in --batch", first, r);
+    }
+    given->ranks = group->size / *stages;
+    for (int i = 0; i < given->ranks; i++) given->each_batch[i] = given->each_batch[i * *stages];
     return 0;
 }
 
@@ -141,10 +149,10 @@ static int train_on_data(const options *as_given, const data_parts *data, ranks 
     clt_device *opened = NULL;
     options given = *as_given; /* to be completed */
     bool piped = given.pipeline != NULL;
-    given.ranks = piped ? 1 : group->begun;
+    given.ranks = group->begun;
     int code = agreement_begin(&given, data, group);
     if (!code && piped) code = check_stages(&given, group);
-    if (!code) code = recipe_complete(&given, clt_dataset_samples(data->train), piped ? 0 : group->rank, piped ? 1 : group->size);
+    if (!code) code = recipe_complete(&given, clt_dataset_samples(data->train), ranks_part(group, &given), ranks_parts(group, &given));
     if (!code) code = task_build(&made, &given, data);
     if (!code && !device) code = device_open(&opened, given.device);
     if (!code) code = train_and_keep(&given, data, &made, device ? device : opened, group);

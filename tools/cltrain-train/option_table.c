@@ -104,7 +104,9 @@ const option_row option_rows[] = {
              "batch go: stages=N,microbatches=N,\n"
              "schedule=1f1b|gpipe|zb-h1|interleaved,chunks=N,\n"
              "split=LAYER:LAYER..., where stages but the first begin (defaults:\n"
-             "as many as ranks; twice as many; 1f1b; by arithmetic and bytes)"},
+             "as many as ranks; twice as many; 1f1b; by arithmetic and bytes).\n"
+             "Fewer stages than ranks make several pipelines, each with batches\n"
+             "of its own"},
     {OPTION_CHOICE, 0, "on-failure", "NAME", AT(on_failure), .choices = failures,
      .help = "of another rank: stop, or shrink: go on with those who are left\n"
              "(default: as the launcher was told, else stop)"},

@@ -79,6 +79,14 @@ clt_status ranks_tell(const ranks *r, double *values) {
     return ranks_gather(r, values, sizeof *values);
 }
 
+int ranks_part(const ranks *r, const options *given) {
+    return given->pipeline ? r->rank / given->pipeline_spec.options.stages : r->rank;
+}
+
+int ranks_parts(const ranks *r, const options *given) {
+    return given->pipeline ? r->size / given->pipeline_spec.options.stages : r->size;
+}
+
 clt_status ranks_sum(const ranks *r, int64_t *value) {
     if (!r->comm) return CLT_OK;
     int64_t *all = calloc((size_t)r->size, sizeof *all);

@@ -34,6 +34,9 @@ uint64_t ranks_bytes_sent(const ranks *r);
 
 /* Each of n values becomes the largest that a rank has. */
 clt_status ranks_max(const ranks *r, int32_t *values, int n);
+/* Which part of the data is the own one, of how many: a rank's, or a pipeline's. */
+int ranks_part(const ranks *r, const options *given);
+int ranks_parts(const ranks *r, const options *given);
 /* What all of them have together. */
 clt_status ranks_sum(const ranks *r, int64_t *value);
 /* all: `bytes` of each rank, one after the other, of which the own are given. */

@@ -92,6 +92,7 @@ static void set_pipeline(json_t *object, const report *r) {
         json_array_append_new(stages, stage);
     }
     set_text(object, "engine", r->engine);
+    set_whole(object, "pipelines", o->stages ? r->ranks / o->stages : 1);
     set_text(object, "pipeline_schedule", clt_pipeline_schedule_name(o->schedule));
     set_whole(object, "microbatches", o->microbatches ? o->microbatches : 2 * o->stages);
     if (o->schedule == CLT_PIPELINE_INTERLEAVED) set_whole(object, "chunks", o->chunks ? o->chunks : 2);
@@ -141,7 +142,7 @@ static void set_setup(json_t *object, const report *r) {
     if (r->validation_samples) set_whole(object, "validation_samples", r->validation_samples);
     json_object_set_new(object, "standardized", json_boolean(r->standardized));
     set_whole(object, "batch", o->whole_batch);
-    if (o->ranks > 1) set_ranks(object, r);
+    if (o->ranks > 1 && !o->pipeline) set_ranks(object, r);
     if (o->pipeline) set_pipeline(object, r);
     set_whole(object, "accumulate", o->accumulate);
     set_text(object, "storage", precision_names[options_precision(o)]);

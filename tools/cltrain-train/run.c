@@ -74,7 +74,7 @@ typedef struct run {
 static int does_not_fit(const options *o, const char *doing, const char *why, int64_t largest) {
     char batches[96] = " with a smaller model", limit[64] = "";
     bool tried_all = o->recompute == CLT_RECOMPUTE_AUTO || o->recompute == CLT_RECOMPUTE_ALL, offloads = o->offload == CLT_OFFLOAD_AUTO || o->offload == CLT_OFFLOAD_ALL;
-    if (largest < 0) snprintf(batches, sizeof batches, " with a smaller --batch, of which --accumulate takes several for an update");
+    if (largest < 0) snprintf(batches, sizeof batches, " with a smaller --batch%s", o->pipeline ? "" : ", of which --accumulate takes several for an update");
     if (largest > 0) snprintf(batches, sizeof batches, " with a --batch of %lld, of which --accumulate takes several for an update", (long long)largest);
     if (o->memory_limit) snprintf(limit, sizeof limit, ", or a larger --memory-limit than %.24s", o->memory_limit);
     return run_error("%s: %s. Less is needed%s%s%s%s", doing, why, batches, tried_all ? "" : ", --recompute auto", offloads ? "" : ", --offload auto", limit);
@@ -126,7 +126,7 @@ static clt_status mix_data(run *r, const clt_dataset **train, const clt_dataset 
 
 static int make_loaders(run *r) {
     const options *o = r->options;
-    int part = o->pipeline ? 0 : r->group->rank, parts = o->pipeline ? 1 : r->group->size;
+    int part = ranks_part(r->group, o), parts = ranks_parts(r->group, o);
     clt_loader_options train = {.batch = o->whole_batch, .shuffle = true, .drop_last = true, .seed = o->seed, .rank = part, .ranks = parts, .shares = o->each_share};
     clt_loader_options test = {.batch = o->whole_batch, .rank = part, .ranks = parts, .shares = o->each_share};
     train.threads = test.threads = threads_of_data(o);
@@ -433,9 +433,15 @@ static void choose_save_path(run *r) {
     r->report->saved_to = r->report->elsewhere;
 }
 
-/* Of what ranks count in their parts of the data; stages of a pipeline have no parts. */
+/* Stages of a pipeline have the same part of the data: what the first of them counts in it is counted. */
+static bool counts_part(const run *r) {
+    return !r->options->pipeline || clt_trainer_stage(r->trainer) == 0;
+}
+
+/* Of what ranks count in their parts of the data. */
 static clt_status sum_of_parts(const run *r, int64_t *value) {
-    return r->options->pipeline ? CLT_OK : ranks_sum(r->group, value);
+    if (!counts_part(r)) *value = 0;
+    return ranks_sum(r->group, value);
 }
 
 /* Of all ranks, with those of the run before. */
@@ -514,6 +520,7 @@ static clt_status gather_worst(const run *r, scores *s) {
     part *all = calloc((size_t)r->group->size, sizeof *all);
     if (!all) return CLT_E_NO_MEMORY;
     part *own = &all[r->group->rank];
+    if (!counts_part(r)) s->n_worst = 0;
     memcpy(own->worst, s->worst, sizeof s->worst);
     own->n = s->n_worst;
     clt_status status = ranks_gather(r->group, all, sizeof *all);
@@ -542,8 +549,9 @@ static int add_scores(run *r, scores *s, int64_t width) {
     clt_status status = scores_begin(s, r->made->classification, width, clt_loader_batch(r->test), r->data->preprocessing);
     while (status >= 0 && (status = clt_loader_next(r->test, &batch)) != CLT_END)
         if (status >= 0 && batch.samples && (status = scores_add(s, r->trainer, &batch)) >= 0) board_add(r->board, &batch, s->output, width);
-    if (status >= 0) status = scores_result(s, r->options->pipeline ? NULL : r->group->comm, &r->report->scores);
-    if (status >= 0 && !r->options->pipeline) status = gather_worst(r, s);
+    if (!counts_part(r)) clt_evaluator_reset(s->evaluator);
+    if (status >= 0) status = scores_result(s, r->group->comm, &r->report->scores);
+    if (status >= 0) status = gather_worst(r, s);
     if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &counted, true); /* for the next test */
     free(r->report->confusion);
     r->report->confusion = status >= 0 ? scores_confusion(s, r->made->classification) : NULL;

@@ -58,19 +58,23 @@ clt_status stages_measure(const ranks *group, clt_device *device, clt_peaks **pe
 
 /* ---- a step, turn by turn ---- */
 
+/* Of several pipelines, of which each may have others: those of the first. */
 clt_status stages_gather(const ranks *group, const clt_trainer *trainer, const clt_pipeline_options *pipeline, stage_times *times) {
     size_t n;
     const clt_turn *own = clt_trainer_turns(trainer, &n);
+    bool is_first = group->rank < pipeline->stages;
+    int64_t of_first = group->rank == 0 ? (int64_t)n : 0;
+    clt_status status = ranks_sum(group, &of_first);
     free(times->turns);
-    *times = (stage_times){.options = *pipeline, .n = n};
-    if (!n) return CLT_OK; /* on all ranks */
-    times->turns = calloc((size_t)group->size * n, sizeof *times->turns);
+    *times = (stage_times){.options = *pipeline, .n = status < 0 ? 0 : (size_t)of_first};
+    if (!times->n) return status; /* on all ranks */
+    times->turns = calloc((size_t)group->size * times->n, sizeof *times->turns);
     if (!times->turns) return CLT_E_NO_MEMORY;
-    memcpy(times->turns + (size_t)group->rank * n, own, n * sizeof *own);
+    if (is_first) memcpy(times->turns + (size_t)group->rank * n, own, n * sizeof *own);
     times->options.microbatches = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; is_first && i < n; i++)
         if (own[i].micro >= times->options.microbatches) times->options.microbatches = own[i].micro + 1;
-    return ranks_gather(group, times->turns, n * sizeof *times->turns);
+    return ranks_gather(group, times->turns, times->n * sizeof *times->turns);
 }
 
 /* The middle turn of a stage, of that kind and chunk. */
