@@ -121,7 +121,7 @@ static clt_status check_place(const clt_comm *comm, const clt_comm_options *o) {
 static clt_status create_by_mpi(clt_comm **comm, const clt_comm_settings *s, const clt_comm_options *o) {
     const clt_mover *mover;
     CLT_TRY(clt_plugin_mover(&mover, s->engine));
-    CLT_TRY(clt_mover_create(comm, mover, &(clt_mover_options){.rank = -1}, wire_generation(s->generation, 0), s->timeout_seconds));
+    CLT_TRY(clt_mover_create(comm, mover, &(clt_mover_options){.rank = -1, .connect_seconds = s->connect_seconds}, wire_generation(s->generation, 0), s->timeout_seconds));
     clt_status status = check_place(*comm, o);
     if (status == CLT_OK) {
         if (clt_comm_size(*comm) == 1) clt_log_message(CLT_LOG_WARNING, "engine mpi: this process is its only rank; mpirun or srun starts several");

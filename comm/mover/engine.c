@@ -642,7 +642,11 @@ clt_status clt_mover_create(clt_comm **comm, const clt_mover *mover, const clt_m
     o.most_ranks = MOST_RANKS;
     if (mover->open(&group, &o, &rank, &size)) return clt_fail(CLT_E_NETWORK, "%s: %s", mover->name, mover->words());
     clt_status status = make_state(&e, mover, group, rank, size);
-    if (status == CLT_OK) e->timeout_seconds = timeout_seconds, status = meet(e);
+    if (status == CLT_OK) {
+        e->timeout_seconds = CLT_MAX(options->connect_seconds, timeout_seconds); /* until all are there */
+        status = meet(e);
+        e->timeout_seconds = timeout_seconds;
+    }
     if (status < 0) {
         mover->close(group, false);
         free_state(e);
