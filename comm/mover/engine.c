@@ -15,7 +15,7 @@
 #include "comm/reduce.h"
 
 enum { PIECE_BYTES = 16 << 20, MOST_RANKS = 1024, LOOK_EACH = 64, LOOK_MICROSECONDS = 2000, YIELDS = 2000 };
-static const double telling_seconds = 0.1; /* after which the end of a rank is known where it made something else fail */
+static const double telling_seconds = 2; /* after which the end of a rank is known where it made something else fail */
 static const double leaving_seconds = 1; /* for which what is under way to who left may still come */
 
 /* What a rank tells all others: its end, or that it leaves. */
