@@ -22,6 +22,7 @@ static const double leaving_seconds = 1; /* for which what is under way to who l
 typedef struct news {
     int64_t group; /* of those that one process was in, libraries may mix up what was never received */
     int32_t leaves, status;
+    int32_t lost; /* 1 + the rank whose end it is; 0: none's */
     uint64_t collectives; /* in which it took part before it left */
     char detail[1000];
 } news;
@@ -30,6 +31,7 @@ typedef struct peer {
     news heard;
     clt_request listening;
     bool told, left, lost;
+    bool silent; /* there is no hearing from it any more */
     double left_at;
 } peer;
 
@@ -56,6 +58,7 @@ typedef struct engine_state {
     bool stuck; /* something was given up */
     clt_status ended;
     char detail[1024];
+    int found; /* 1 + the rank that was found to be lost here; 0: none, or others told it */
     void *scratch;
     size_t scratch_bytes;
     posted *messages;
@@ -113,21 +116,27 @@ static clt_status listen_to(engine_state *e, int r) {
     return failed ? fail_words(e, "listening") : CLT_OK;
 }
 
-/* Where there is no hearing from it any more. */
-static void note_lost(engine_state *e, int r) {
+/* Who has found a rank to be lost says so, and ends too: of several that are silent the lost one is that of which the others told. */
+static void note_silent(engine_state *e, const char *words) {
     char detail[sizeof e->detail];
-    snprintf(detail, sizeof detail, "rank %d was lost: %s: %.900s", r, e->mover->name, e->mover->words());
+    int r = 0;
+    while (r < e->size && (!e->peers[r].silent || e->peers[r].told)) r++;
+    if (r == e->size || e->ended != CLT_OK) return;
+    snprintf(detail, sizeof detail, "rank %d was lost: %s: %.900s", r, e->mover->name, words);
     note_end(e, CLT_E_PEER, detail);
     e->peers[r].lost = true;
+    e->found = r + 1;
 }
 
 static clt_status hear(engine_state *e) {
+    char words[900] = "";
     for (int r = 0; e->id && r < e->size; r++) {
         peer *p = &e->peers[r];
         bool done = false;
-        if (r == e->rank || p->told || p->lost) continue;
+        if (r == e->rank || p->told || p->silent) continue;
         if (e->mover->test(&p->listening, &done)) {
-            note_lost(e, r);
+            p->silent = true;
+            if (!words[0]) snprintf(words, sizeof words, "%s", e->mover->words());
             continue;
         }
         if (!done) continue;
@@ -137,9 +146,11 @@ static clt_status hear(engine_state *e) {
         }
         p->told = true;
         p->heard.detail[sizeof p->heard.detail - 1] = 0;
+        if (p->heard.lost > 0 && p->heard.lost <= e->size) e->peers[p->heard.lost - 1].lost = true;
         if (p->heard.leaves) p->left = true, p->left_at = clt_seconds();
         else note_end(e, p->heard.status < 0 ? (clt_status)p->heard.status : CLT_E_PEER, p->heard.detail);
     }
+    if (words[0]) note_silent(e, words);
     return CLT_OK;
 }
 
@@ -160,7 +171,7 @@ static void tell_all(engine_state *e, const news *told) {
     double until = clt_seconds() + leaving_seconds;
     if (sent) *sent = *told, sent->group = e->id;
     for (int r = 0; sent && requests && begun && r < e->size; r++) {
-        if (r == e->rank || e->peers[r].left || e->peers[r].lost) continue;
+        if (r == e->rank || e->peers[r].left || e->peers[r].silent || e->peers[r].lost) continue;
         begun[r] = !e->mover->message(e->group, true, CLT_LANE_NEWS, sent, (int)sizeof *sent, r, 0, &requests[r]);
     }
     while (sent && requests && begun && !done && clt_seconds() < until) {
@@ -553,8 +564,8 @@ static void wake(void *state) {
 
 static void end(void *state, clt_status status, const char *detail) {
     engine_state *e = state;
-    news told = {.status = status == CLT_E_ABORTED || status == CLT_E_MISMATCH ? status : CLT_E_PEER};
-    bool known = e->ended != CLT_OK; /* another told it */
+    news told = {.status = status == CLT_E_ABORTED || status == CLT_E_MISMATCH ? status : CLT_E_PEER, .lost = e->found};
+    bool known = e->ended != CLT_OK && !e->found; /* another told it */
     note_end(e, status, detail);
     snprintf(told.detail, sizeof told.detail, "rank %d: %.900s", e->rank, detail);
     if (!known) tell_all(e, &told);
@@ -580,7 +591,7 @@ static void destroy(void *state) {
     engine_state *e = state;
     if (e->ended == CLT_OK) tell_all(e, &(news){.leaves = 1, .collectives = e->collectives});
     for (int r = 0; r < e->size; r++)
-        if (r != e->rank && !e->peers[r].told && !e->peers[r].lost && !e->mover->cancel(&e->peers[r].listening)) e->stuck = true;
+        if (r != e->rank && !e->peers[r].told && !e->peers[r].silent && !e->mover->cancel(&e->peers[r].listening)) e->stuck = true;
     e->mover->close(e->group, !e->stuck);
     free_state(e);
 }
