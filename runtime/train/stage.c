@@ -266,6 +266,13 @@ int clt_stage_micros(const clt_trainer *t, int64_t samples) {
     return micros;
 }
 
+static clt_pipeline shape_of(const clt_stage *p, int micros) {
+    clt_pipeline shape = p->shape;
+    shape.micros = micros;
+    if (clt_pipeline_check(&shape) < 0) shape.kind = CLT_PIPELINE_GPIPE; /* a last batch, whose micro-batches are no multiple of the ranks */
+    return shape;
+}
+
 static clt_status take_slot(flow *f, int micro, clt_step **step) {
     int slot = f->slots[micro];
     if (slot < 0) {
@@ -281,6 +288,29 @@ static clt_status take_slot(flow *f, int micro, clt_step **step) {
         if (!*at) CLT_TRY(clt_trainer_new_step(f->t, CLT_PURPOSE_TRAIN, f->first->sizes, at));
     }
     *step = *at;
+    return CLT_OK;
+}
+
+/* What compute() counts as taken and left, of the turns of a step with so many micro-batches. */
+static int most_in_flight(const clt_stage *p, int micros) {
+    clt_pipeline shape = shape_of(p, micros);
+    clt_turn_kind last = p->cut.apart ? CLT_TURN_WEIGHTS : CLT_TURN_BACKWARD;
+    int now = 0, most = 0;
+    clt_pipeline_turns(&shape, p->cut.own, p->turns);
+    for (size_t i = 0; i < clt_pipeline_length(&shape); i++) {
+        const clt_turn *turn = &p->turns[i];
+        if (turn->chunk > 0) continue;
+        now += turn->kind == CLT_TURN_FORWARD;
+        most = CLT_MAX(most, now);
+        now -= turn->kind == last;
+    }
+    return most;
+}
+
+clt_status clt_stage_prepare(clt_trainer *t, clt_step *first, int64_t samples) {
+    clt_step **at = &first->more;
+    for (int left = most_in_flight(t->stage, clt_stage_micros(t, samples)) - 1; left > 0; left--, at = &(*at)->more)
+        if (!*at) CLT_TRY(clt_trainer_new_step(t, CLT_PURPOSE_TRAIN, first->sizes, at));
     return CLT_OK;
 }
 
@@ -341,9 +371,7 @@ static clt_status update(flow *f) {
 
 static clt_status run(flow *f) {
     clt_stage *p = f->t->stage;
-    clt_pipeline shape = p->shape;
-    shape.micros = f->micros;
-    if (clt_pipeline_check(&shape) < 0) shape.kind = CLT_PIPELINE_GPIPE; /* a last batch, whose micro-batches are no multiple of the ranks */
+    clt_pipeline shape = shape_of(p, f->micros);
     size_t n = clt_pipeline_length(&shape);
     clt_pipeline_turns(&shape, p->cut.own, p->turns);
     p->summed = 0;

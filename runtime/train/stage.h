@@ -44,6 +44,8 @@ int clt_stage_micros(const clt_trainer *trainer, int64_t samples);
 /* The samples of one of so many. */
 clt_batch clt_stage_part(const clt_batch *batch, int index, int parts);
 
+/* Makes the plans of as many micro-batches as are in flight at once of a batch of so many samples: what has no room for them is found out before training. */
+clt_status clt_stage_prepare(clt_trainer *trainer, clt_step *first, int64_t samples);
 /* All of a training step, whose plan is that of a micro-batch; and the run of a plan of forward alone, which has been fed. */
 clt_status clt_stage_run(clt_trainer *trainer, clt_step *step, const clt_batch *batch);
 clt_status clt_stage_forward(clt_trainer *trainer, clt_step *step);

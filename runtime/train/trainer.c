@@ -115,9 +115,9 @@ static clt_status check_tensors(const clt_tensor *loss, const clt_tensor *output
 
 static clt_status set_up(clt_trainer *t) {
     clt_step *step;
-    int64_t batch = t->inputs[0]->shape.dims[0];
-    if (t->stage) batch /= clt_stage_micros(t, batch);
+    int64_t whole = t->inputs[0]->shape.dims[0], batch = t->stage ? whole / clt_stage_micros(t, whole) : whole;
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, (clt_sizes){batch, t->graph->length}, NULL, &step));
+    if (t->stage) CLT_TRY(clt_stage_prepare(t, step, whole));
     t->run.begun = true;
     return clt_initialize_variables(t->graph, t->store, t->options.seed, CLT_INITIALIZE_ALL, t->stage ? t->stage->others : NULL);
 }

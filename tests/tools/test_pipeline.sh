@@ -1,7 +1,8 @@
 #!/bin/sh
 # test_pipeline.sh PROGRAM RUN PYTHON: a model in stages, which are threads or processes, trains as in one process; its files serve any number of stages.
 program=$1 run=$2 python=$3 name=pipeline
-. "$(dirname "$0")/common.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/common.sh"
 cd "$folder" || exit 1
 model="mlp:48,32,24 --data digits --seed 3 --optimizer adamw --lr 0.002"
 
@@ -79,6 +80,11 @@ expect 1 "MiB, and the memory limit is 24.0 MiB" $large
 # shellcheck disable=SC2086
 expect 0 "" $large --devices 0,0 --pipeline microbatches=4 --json=large.json
 json large.json 'all(s["peak_device_bytes"] <= 24 << 20 for s in o["stages"])'
+
+# Micro-batches in flight have a plan each, for which what has no room lies in the host's memory.
+for i in 1 2 3 4 5; do cat "$here/test_pipeline.sh"; done >text
+expect 0 "" gpt2:4/4/128 --data text:text,context=64 --batch 4 --steps 2 --seed 3 --devices 0,0 --pipeline microbatches=4 --memory-limit 9500K --json=text.json
+json text.json 'all(s["peak_device_bytes"] <= 9500 << 10 for s in o["stages"])'
 
 # Whichever stage is killed, the others name it, and all end; what was saved is gone on from.
 for victim in 0 1 2; do
