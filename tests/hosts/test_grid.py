@@ -63,12 +63,21 @@ def pid_of(folder, rank):
     raise Failure(f"rank {rank} was not started")
 
 
-def kill_one(folder, hosts, train, launcher, port, victim, wait):
+def await_saved(folder, launchers):
+    deadline = time.monotonic() + MOST_SECONDS
+    while not os.path.exists(os.path.join(folder, "saved")):
+        check(time.monotonic() < deadline and all(one.poll() is None for one in launchers), "nothing was saved")
+        time.sleep(0.01)
+
+
+def kill_one(folder, hosts, train, launcher, port, victim, early, wait):
     for name in os.listdir(folder):
         if name.startswith(("pid.", "saved", "killed", "resumed")):
             os.remove(os.path.join(folder, name))
     launchers = begin_grid(folder, hosts, train, launcher, port, "--epochs", "100000", "--save", "saved", "--save-every", "1", "--log", "killed")
     pid = pid_of(folder, victim)
+    if not early:
+        await_saved(folder, launchers)
     time.sleep(wait)
     os.kill(pid, signal.SIGKILL)
     ends = end(launchers)
@@ -109,9 +118,9 @@ def main():
             check([code for _, code in ends] == [0, 0], ends)
             wanted = losses(folder, "whole")
             for i in range(options.times):
-                victim, wait = chance.randrange(4), chance.uniform(0, 4)
-                kill_one(folder, hosts, options.train, options.launcher, 29501 + i, victim, wait)
-                print(f"rank {victim} killed after {wait:.2f} s: named; went on from epoch {go_on(folder, hosts, options.train, options.launcher, wanted)}", flush=True)
+                victim, early, wait = chance.randrange(4), i % 3 == 2, chance.uniform(0, 2)
+                kill_one(folder, hosts, options.train, options.launcher, 29501 + i, victim, early, wait)
+                print(f"rank {victim} killed {wait:.2f} s after {'its start' if early else 'the first epoch'}: named; went on from epoch {go_on(folder, hosts, options.train, options.launcher, wanted)}", flush=True)
     except Unavailable as why:
         print("skipped: no network namespaces here:", why)
         return 77
