@@ -141,16 +141,9 @@ static bool compiler_says_why(const clt_device *device, cl_program program) {
     return says;
 }
 
-/* *refused: by a compiler that says why. */
-static verdict run_test(clt_device *device, const capability_test *test, bool *refused) {
+/* What the kernel of a program that is built gives. */
+static verdict run_kernel(clt_device *device, const capability_test *test, cl_program program) {
     cl_int error;
-    clt_text text = {0};
-    test_text(device, test, &text);
-    if (text.status < 0) return NOT_RUN;
-    const char *source = clt_text_data(&text);
-    cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
-    clt_text_free(&text);
-    if (error != CL_SUCCESS) return NOT_BUILT;
     float y[1] = {0}, x = 2.5f;
     char what[96];
     snprintf(what, sizeof what, "trying out %s, which CLTRAIN_CAPS_OFF=%s leaves out", test->name, test->name);
@@ -159,9 +152,7 @@ static verdict run_test(clt_device *device, const capability_test *test, bool *r
     cl_kernel kernel = NULL;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof y, y, &error);
     if (error == CL_SUCCESS) {
-        error = clBuildProgram(program, 1, &device->id, "", NULL, NULL);
-        *refused = error == CL_BUILD_PROGRAM_FAILURE && compiler_says_why(device, program);
-        if (error == CL_SUCCESS) kernel = clCreateKernel(program, "test", &error);
+        kernel = clCreateKernel(program, "test", &error);
         if (error != CL_SUCCESS) came = NOT_BUILT;
     }
     if (kernel && clSetKernelArg(kernel, 0, sizeof memory, &memory) == CL_SUCCESS &&
@@ -172,6 +163,22 @@ static verdict run_test(clt_device *device, const capability_test *test, bool *r
         came = y[0] == test->wanted ? HAS : WRONG;
     if (kernel) CLT_RELEASE(device, clReleaseKernel(kernel));
     if (memory) CLT_RELEASE(device, clReleaseMemObject(memory));
+    return came;
+}
+
+/* *refused: by a compiler that says why. */
+static verdict run_test(clt_device *device, const capability_test *test, bool *refused) {
+    cl_int error;
+    clt_text text = {0};
+    test_text(device, test, &text);
+    if (text.status < 0) return NOT_RUN;
+    const char *source = clt_text_data(&text);
+    cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
+    clt_text_free(&text);
+    if (error != CL_SUCCESS) return NOT_BUILT;
+    error = clBuildProgram(program, 1, &device->id, "", NULL, NULL);
+    *refused = error == CL_BUILD_PROGRAM_FAILURE && compiler_says_why(device, program);
+    verdict came = error == CL_SUCCESS ? run_kernel(device, test, program) : NOT_BUILT;
     CLT_RELEASE(device, clReleaseProgram(program));
     return came;
 }
@@ -235,6 +242,21 @@ static verdict find_out(clt_device *device, clt_capability capability) {
         if (*known != UNKNOWN) remember(device, test, (verdict)*known);
     }
     return (verdict)*known;
+}
+
+/* ---- experiments of a bundle ---- */
+
+bool clt_capability_is_tried(const clt_device *device, clt_capability capability) {
+    return device->capabilities[capability] != UNKNOWN && may_have(device, &tests[capability]);
+}
+
+clt_status clt_capability_source(const clt_device *device, clt_capability capability, clt_text *source) {
+    test_text(device, &tests[capability], source);
+    return source->status;
+}
+
+void clt_capability_judge(clt_device *device, clt_capability capability, cl_program program) {
+    device->capabilities[capability] = program ? (int)run_kernel(device, &tests[capability], program) : NOT_BUILT;
 }
 
 const char *clt_device_lacks(clt_device *device, clt_capability capability) {

@@ -183,6 +183,10 @@ bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck);
 clt_status clt_watch_as(clt_device *device, const clt_device *other);
 void clt_watch_free(clt_device *device);
 
+/* Of bundles: whether its experiment was made; the text of that; and what comes of it, as a program that is built (NULL: it cannot be). (capability.c) */
+bool clt_capability_is_tried(const clt_device *device, clt_capability capability);
+clt_status clt_capability_source(const clt_device *device, clt_capability capability, clt_text *source);
+void clt_capability_judge(clt_device *device, clt_capability capability, cl_program program);
 /* CLT_E_INVALID where the list has a word that is not a capability. `name`: of the setting, for the message. (capability.c) */
 clt_status clt_capability_list_check(const char *name, const char *list);
 
@@ -234,7 +238,10 @@ char *clt_program_log(const clt_device *device, cl_program program);
 /* The key of a program by its source. */
 void clt_program_key(const clt_device *device, const char *source, size_t length, char key[CLT_HASH_TEXT]);
 /* What every program is built with. */
+#define CLT_DENORMS_ARE_ZERO "-cl-denorms-are-zero"
 extern const char clt_build_options[];
+/* False where a driver says that it built a program, and has lost the kernels. */
+bool clt_program_has_kernels(cl_program program);
 enum { CLT_MOST_BINARY = 1 << 28 }; /* what a driver says that it has beyond that nobody believes */
 /* NULL: the driver does not take it. */
 cl_program clt_program_from_binary(clt_device *device, const unsigned char *binary, size_t bytes);

@@ -19,7 +19,7 @@
 
 /* Subnormal numbers are zero: processors take some hundred cycles for each of them, and gradients that vanish, as through many places of a recurrent
  * network, are nothing else. */
-const char clt_build_options[] = "-cl-std=CL1.2 -cl-denorms-are-zero";
+const char clt_build_options[] = "-cl-std=CL1.2 " CLT_DENORMS_ARE_ZERO;
 static const char cache_magic[8] = "CLTBIN1";
 
 /* What a driver says that it has, and nobody believes. */
@@ -73,7 +73,7 @@ static const unsigned char *cache_payload(const void *bytes, size_t length, cons
 
 /* False where a driver says that it built a program, and has lost the kernels: PoCL does when it cannot read what its own
  * compiler left in its cache. */
-static bool has_kernels(cl_program program) {
+bool clt_program_has_kernels(cl_program program) {
     size_t kernels = 0;
     return clGetProgramInfo(program, CL_PROGRAM_NUM_KERNELS, sizeof kernels, &kernels, NULL) != CL_SUCCESS || kernels > 0;
 }
@@ -84,7 +84,7 @@ cl_program clt_program_from_binary(clt_device *device, const unsigned char *bina
         clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &binary, &status, &error);
     if (error != CL_SUCCESS) return NULL;
     if (status == CL_SUCCESS &&
-        clBuildProgram(program, 1, &device->id, clt_build_options, NULL, NULL) == CL_SUCCESS && has_kernels(program))
+        clBuildProgram(program, 1, &device->id, clt_build_options, NULL, NULL) == CL_SUCCESS && clt_program_has_kernels(program))
         return program;
     clReleaseProgram(program);
     return NULL;
@@ -231,7 +231,7 @@ clt_status clt_program_build(clt_device *device, const char *source, const char 
     cl_program p = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
     if (error != CL_SUCCESS) return clt_cl_fail_build(device, "making a program", error);
     error = clBuildProgram(p, 1, &device->id, clt_build_options, NULL, NULL);
-    if (error == CL_SUCCESS && has_kernels(p)) {
+    if (error == CL_SUCCESS && clt_program_has_kernels(p)) {
         *program = p;
         return CLT_OK;
     }

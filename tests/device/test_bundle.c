@@ -130,7 +130,7 @@ static void assert_refused(clt_status expected, const char *words) {
     clt_device_close(device);
 }
 
-static void a_flipped_byte_anywhere_is_refused(void **state) {
+static int flip_bytes(void) {
     DIR *entries = opendir(folder);
     int files = 0;
     uint64_t random = 1;
@@ -161,7 +161,11 @@ static void a_flipped_byte_anywhere_is_refused(void **state) {
         files++;
     }
     closedir(entries);
-    assert_int_equal(files, 2 + 2 * 2); /* of two images */
+    return files;
+}
+
+static void a_flipped_byte_anywhere_is_refused(void **state) {
+    assert_int_equal(flip_bytes(), 2 + 2 * 2 + 1); /* of two images and an experiment */
     (void)state;
 }
 
@@ -230,6 +234,110 @@ static void what_is_not_what_it_should_be_is_refused(void **state) {
     (void)state;
 }
 
+/* ---- portable images ---- */
+
+/* The driver under the test takes "SPIR-V", which here is OpenCL C. */
+static bool takes_il;
+
+cl_int __real_clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *value, size_t *bytes);
+cl_int __wrap_clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *value, size_t *bytes);
+cl_int __wrap_clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *value, size_t *bytes) {
+    const char *told = what == CL_DEVICE_EXTENSIONS ? "cl_khr_il_program" : what == 0x105B ? "SPIR-V_1.0" : NULL;
+    if (!takes_il || !told) return __real_clGetDeviceInfo(id, what, room, value, bytes);
+    if (bytes) *bytes = strlen(told) + 1;
+    if (value) memcpy(value, told, strlen(told) + 1);
+    return CL_SUCCESS;
+}
+
+static cl_program CL_API_CALL create_with_il(cl_context context, const void *il, size_t length, cl_int *error) {
+    const char *words = il;
+    return clCreateProgramWithSource(context, 1, &words, &length, error);
+}
+
+void *__real_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);
+void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);
+void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name) {
+    if (takes_il && !strcmp(name, "clCreateProgramWithILKHR")) return (void *)(uintptr_t)create_with_il;
+    return __real_clGetExtensionFunctionAddressForPlatform(platform, name);
+}
+
+static clt_status copy_source(const char *source, const char *output, void *user) {
+    void *bytes;
+    size_t length;
+    int *left = user;
+    if ((*left)-- == 0) return clt_fail(CLT_E_BUILD, "the compiler has had enough");
+    CLT_TRY(clt_file_read(source, 1 << 28, &bytes, &length));
+    clt_status status = clt_file_write(output, bytes, length);
+    clt_free(bytes);
+    return status;
+}
+
+/* As if it had been made with another driver. */
+static void make_foreign(const char *driver) {
+    char path[8192], found[512];
+    size_t length;
+    clt_bundle bundle = {0};
+    clt_text edited = {0};
+    snprintf(path, sizeof path, "%s/manifest.json", folder);
+    unsigned char *bytes = read_whole(path, &length);
+    assert_ok(clt_bundle_parse(&bundle, (const char *)bytes, length));
+    snprintf(found, sizeof found, "\"driver\": \"%s\"", bundle.images[0].driver);
+    char *text_of = calloc(length + 1, 1);
+    memcpy(text_of, bytes, length);
+    const char *from = text_of;
+    for (const char *at; (at = strstr(from, found)); from = at + strlen(found)) clt_text_add(&edited, "%.*s\"driver\": \"%s\"", (int)(at - from), from, driver);
+    clt_text_add(&edited, "%s", from);
+    assert_ok(clt_file_write(path, edited.data, edited.length));
+    write_sum(edited.data, edited.length);
+    clt_text_free(&edited);
+    clt_bundle_free(&bundle);
+    clt_free(bytes);
+    free(text_of);
+}
+
+static void another_driver_takes_portable_images(void **state) {
+    clt_device *device;
+    int compiled = 1;
+    char path[8192];
+    (void)state;
+    assert_status(clt_bundle_add_il(folder, "copy", copy_source, &compiled), CLT_E_BUILD);
+    assert_detail("the compiler has had enough");
+    assert_ok(try_open("never", &device)); /* as it was */
+    clt_device_close(device);
+    make_foreign("0.0");
+    assert_refused(CLT_E_MISMATCH, "it is for driver '0.0'");
+    compiled = 100;
+    assert_ok(clt_bundle_add_il(folder, "copy", copy_source, &compiled));
+    assert_int_equal(compiled, 100 - 3);
+    assert_refused(CLT_E_MISMATCH, "it is for driver '0.0'"); /* this one takes no SPIR-V */
+    takes_il = true;
+    assert_ok(try_open("never", &device));
+    assert_ok(build(device, "ab"));
+    assert_true(result_of(device, &modules[0], "letter_a") == 2 && result_of(device, &modules[0], "letter_b") == 3);
+    assert_true(result_of(device, &modules[1], "seven") == 10);
+    assert_int_equal(clt_device_build_counts(device).built, 0);
+    bool has = clt_device_has(device, CLT_CAP_FP64);
+    clt_device_close(device);
+    assert_ok(clt_device_open_with(&device, &(clt_settings){.bundle = "", .compiler = "auto"}));
+    assert_int_equal(clt_device_has(device, CLT_CAP_FP64), has); /* found out, not believed */
+    clt_device_close(device);
+    clt_bundle bundle = {0};
+    size_t length;
+    assert_ok(clt_bundle_read(folder, &bundle));
+    snprintf(path, sizeof path, "%s/%s", folder, bundle.experiments[0].il.file);
+    clt_bundle_free(&bundle);
+    assert_non_null(strstr(path, "capability-fp64."));
+    unsigned char *bytes = read_whole(path, &length);
+    memset(bytes, '!', length);
+    assert_ok(clt_file_write(path, bytes, length));
+    assert_refused(CLT_E_FORMAT, ".spv: its SHA-256 is");
+    compiled = 100;
+    assert_ok(clt_bundle_add_il(folder, "copy", copy_source, &compiled)); /* once more */
+    clt_free(bytes);
+    assert_int_equal(flip_bytes(), 2 + 2 * 3 + 2);
+    takes_il = false;
+}
+
 static void a_folder_that_is_none_is_refused(void **state) {
     size_t length = strlen(folder);
     memcpy(folder + length, "/none", 6);
@@ -247,6 +355,7 @@ int main(void) {
         cmocka_unit_test(what_is_for_another_device_is_refused),
         cmocka_unit_test(what_is_not_what_it_should_be_is_refused),
         cmocka_unit_test(a_folder_that_is_none_is_refused),
+        cmocka_unit_test(another_driver_takes_portable_images),
     };
     return cmocka_run_group_tests(tests, write_bundle, NULL);
 }

@@ -13,6 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         FUZZ_CHECK(image->file && !strchr(image->file, '/') && image->file[0] != '.' && strlen(image->key) == 32 && strlen(image->sha256) == 64);
         FUZZ_CHECK(json_is_array(image->kernels) && json_is_array(image->parts) && image->driver);
     }
+    for (size_t i = 0; status == CLT_OK && i < bundle.n_experiments; i++) {
+        const clt_bundle_experiment *e = &bundle.experiments[i];
+        FUZZ_CHECK(e->capability < CLT_CAP_COUNT_ && e->source && !strchr(e->source, '/') && (!e->il.file || (strlen(e->il.sha256) == 64 && !strchr(e->il.file, '/'))));
+    }
     clt_bundle_free(&bundle);
     return 0;
 }

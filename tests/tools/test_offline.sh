@@ -42,6 +42,28 @@ expect 0 "" inspect bundle --json
 "$python" -c 'import json, sys; assert json.load(sys.stdin)["format"] == "cltrain bundle 1"' <"$out" || fail "inspect --json"
 (cd bundle && sha256sum --check --quiet manifest.json.sha256) || fail "sha256sum does not take the checksum"
 
+# Portable images: with the compilers that are there, or with one that is named.
+expect 1 "a source was not compiled" add bundle --command 'exit 3'
+expect 0 "" verify bundle
+# shellcheck disable=SC2016
+expect 0 "" add bundle --command 'cp "$INPUT" "$OUTPUT"'
+says "all have SPIR-V now"
+expect 0 "" verify bundle
+expect 0 "" inspect bundle
+says ".spv, SPIR-V"
+if command -v clang-15 >/dev/null && command -v llvm-spirv-15 >/dev/null; then
+    expect 0 "" add bundle
+    "$python" - <<'END' || fail "what was added is no SPIR-V"
+import json
+manifest = json.load(open("bundle/manifest.json"))
+for one in manifest["images"] + manifest["experiments"]:
+    with open(f"bundle/{one['il']['file']}", "rb") as file: assert file.read(4) == b"\x03\x02\x23\x07", one["il"]
+END
+fi
+expect 1 "manifest.json" add nowhere
+trained again CLTRAIN_BUNDLE=bundle CLTRAIN_COMPILER=never || fail "a run from the bundle with portable images"
+same compiled again || fail "a run from the bundle with portable images came to something else"
+
 # Another model wants other kernels, which are named; with a compiler they are compiled.
 env CLTRAIN_BUNDLE=bundle CLTRAIN_COMPILER=never "$train" convnet --data digits --steps 1 >"$out" 2>"$err" && fail "a convnet was trained from the bundle of an mlp"
 grep -q "missing in the bundle bundle: .*conv2d" "$err" || fail "the kernels that are missing are not named"
@@ -86,7 +108,7 @@ refuse "unknown command 'link'" link
 expect 1 "" compile mlp:16 --data digits --output file/x
 expect 0 "" --help
 says "compile"
-for command in compile inspect verify; do
+for command in compile add inspect verify; do
     expect 0 "" $command --help
     says "Usage: cltrain-offline $command"
 done

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include <cltrain/cltrain.h>
+#include <cltrain/experimental/bundle.h>
 
 #include "tools/cltrain-train/job.h"
 #include "tools/cltrain-train/options.h"
@@ -24,7 +25,7 @@
 const char program_name[] = "cltrain-offline";
 
 typedef struct offline_options {
-    const char *folder, *device;
+    const char *folder, *device, *command;
     bool json, help;
 } offline_options;
 
@@ -36,6 +37,11 @@ static const option_row compile_rows[] = {
 };
 static const option_row verify_rows[] = {
     {OPTION_TEXT, 0, "device", "NAME", AT(device), .help = "as cltrain-train has it (default: $CLTRAIN_DEVICE, else the best)"},
+    {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "this text"},
+};
+static const option_row add_rows[] = {
+    {OPTION_TEXT, 0, "command", "LINE", AT(command),
+     .help = "for the shell: compiles the OpenCL C of the file $INPUT into SPIR-V,\nin the file $OUTPUT (default: clang and llvm-spirv, of a version that\nis there)"},
     {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "this text"},
 };
 static const option_row inspect_rows[] = {
@@ -91,6 +97,7 @@ static void print_image(const json_t *image) {
     printf(", %zu kernel%s\n", n, PLURAL(n));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) print_text(rows[i][0], serves, rows[i][1], "\n");
     print_text("  sha256   ", image, "sha256", "\n");
+    if (json_object_get(image, "il")) print_text("  portable ", json_object_get(image, "il"), "file", ", SPIR-V\n");
     for (size_t i = 0; i < n; i++) {
         const json_t *kernel = json_array_get(kernels, i);
         print_text("  kernel   ", kernel, "name", "");
@@ -124,6 +131,39 @@ static int verify(const offline_options *o) {
     if (!code) printf(": all load on %s and are what they should be\n", clt_device_get_info(device)->name);
     json_decref(manifest);
     clt_device_close(device);
+    return !code && fflush(stdout) ? run_error("stdout cannot be written") : code;
+}
+
+/* ---- portable images ---- */
+
+/* Of Debian's and others' packages, the newest first; 64 bits, as the pointers of all devices of today. */
+static const char usual_command[] =
+    "for v in -21 -20 -19 -18 -17 -16 -15 -14 ''; do "
+    "if command -v clang$v >/dev/null && command -v llvm-spirv$v >/dev/null; then "
+    "clang$v -x cl -cl-std=CL1.2 -cl-denorms-are-zero -target spir64-unknown-unknown -Xclang -finclude-default-header -Wno-unused-command-line-argument -O1 -Xclang -disable-llvm-passes -emit-llvm -c \"$INPUT\" -o \"$OUTPUT.bc\" && "
+    "llvm-spirv$v \"$OUTPUT.bc\" -o \"$OUTPUT\"; status=$?; rm -f \"$OUTPUT.bc\"; exit $status; fi; done; "
+    "echo 'neither clang with llvm-spirv of its version is installed (Debian: clang-15, llvm-spirv-15), nor --command given' >&2; exit 1";
+
+static clt_status run_command(const char *source, const char *output, void *user) {
+    const offline_options *o = user;
+    if (setenv("INPUT", source, 1) || setenv("OUTPUT", output, 1)) return CLT_E_NO_MEMORY;
+    int status = system(o->command ? o->command : usual_command); /* NOLINT(cert-env33-c): the user's own line */
+    return status == 0 ? CLT_OK : CLT_E_BUILD;
+}
+
+static int add(const offline_options *o) {
+    json_t *manifest = NULL;
+    int code = read_manifest(o->folder, &manifest);
+    json_decref(manifest);
+    manifest = NULL;
+    if (code) return code;
+    clt_status status = clt_bundle_add_il(o->folder, o->command ? o->command : "clang and llvm-spirv", run_command, (void *)(uintptr_t)o);
+    if (status == CLT_E_BUILD) return run_error("%s: a source was not compiled; the bundle is as it was", o->folder);
+    if (status < 0) return library_error(status, "add");
+    code = read_manifest(o->folder, &manifest);
+    if (!code) tell(o->folder, manifest);
+    if (!code) printf(": all have SPIR-V now\n");
+    json_decref(manifest);
     return !code && fflush(stdout) ? run_error("stdout cannot be written") : code;
 }
 
@@ -222,6 +262,11 @@ static int run_inspect(int argc, char **argv) {
                          argc, argv, inspect);
 }
 
+static int run_add(int argc, char **argv) {
+    return run_on_folder(ROWS(add_rows), "Usage: cltrain-offline add FOLDER [options]\n\nCompiles the sources of a bundle into SPIR-V, which devices of any kind load where the bundle has nothing that was "
+                                         "compiled for them, if their driver has cl_khr_il_program.\n\n", argc, argv, add);
+}
+
 static int run_verify(int argc, char **argv) {
     return run_on_folder(ROWS(verify_rows), "Usage: cltrain-offline verify FOLDER [options]\n\nLoads a bundle on a device: checksums are compared, all kernels are made, and one of each "
                                             "image is run.\n\n", argc, argv, verify);
@@ -232,6 +277,7 @@ static const struct {
     int (*run)(int argc, char **argv); /* of the whole program: argv[1] is the name */
 } commands[] = {
     {"compile", "compiles all kernels of a training into a bundle", run_compile},
+    {"add", "adds portable images to a bundle", run_add},
     {"inspect", "prints what is in a bundle", run_inspect},
     {"verify", "whether a device takes a bundle, and it is whole", run_verify},
 };
@@ -254,5 +300,5 @@ int main(int argc, char **argv) {
             message_command(commands[i].name);
             return commands[i].run(argc, argv);
         }
-    return usage_error("unknown command '%s': expected compile, inspect or verify", word);
+    return usage_error("unknown command '%s': expected compile, add, inspect or verify", word);
 }

@@ -36,7 +36,7 @@
 #define CPU_MATMUL_BLOCK 24
 
 /* Has `there` columns of `rows` rows brought near, for they will soon be read or written. */
-#ifdef __has_builtin
+#if defined(__has_builtin) && !defined(__SPIR__) && !defined(__SPIRV__)
 #if __has_builtin(__builtin_prefetch)
 #define CPU_MATMUL_FETCH(c, stride, rows, there)      \
     for (int i_ = 0; i_ < (rows); i_++)               \

@@ -14,7 +14,7 @@
 /* Steps of a sum that a row of b is asked for ahead: rows lie too far apart for the processor to guess the next. */
 #define CPU_FEW_AHEAD 16
 
-#ifdef __has_builtin
+#if defined(__has_builtin) && !defined(__SPIR__) && !defined(__SPIRV__)
 #if __has_builtin(__builtin_prefetch)
 #define CPU_FEW_PREFETCH(p) __builtin_prefetch(p)
 #endif

@@ -10,8 +10,10 @@
  *                         is for, its kernels with their numbers of arguments, and which of the library's sources they are of
  *   manifest.json.sha256  SHA-256 of that, as sha256sum writes it
  *   KEY.bin, KEY.cl       an image as the driver gave it, and its source, by whose hash they are named
+ *   KEY.HASH.spv          that source in SPIR-V (clt_bundle_add_il); HASH: of its bytes
+ *   capability-NAME.cl    an experiment that tells whether a device has a capability; .HASH.spv: that in SPIR-V
  *
- * An image serves the device, platform and driver version that it is for. Before it is believed, all of the above is compared, each kernel is made
+ * An image serves the device, platform and driver version that it is for; its SPIR-V others, which find out by the experiments what they have. Before it is believed, all of the above is compared, each kernel is made
  * and counted for arguments, and a kernel of each image is launched whose result tells which source it is of.
  *
  * Experimental: what is declared here may change in any release.
@@ -32,6 +34,14 @@ CLT_API clt_status clt_bundle_begin(clt_device *device);
  * beside the new bundle, whose manifest takes the place of an old one. CLT_E_STATE: nothing was built, or clt_bundle_begin was not called; CLT_E_BUILD; CLT_E_UNSUPPORTED: the driver
  * gives no binaries; CLT_E_IO. */
 CLT_API clt_status clt_bundle_write(clt_device *device, const char *folder);
+
+/* Compiles the OpenCL C of the file `source` into SPIR-V, which it writes to the file `output`. An error ends what is done. */
+typedef clt_status clt_bundle_compile(const char *source, const char *output, void *user);
+
+/* Gives a bundle portable images beside its own: each of its sources is compiled, and devices of any kind whose driver has cl_khr_il_program load that, where the bundle has no image
+ * for them. `command` is kept in the manifest, for people. CLT_E_FORMAT, CLT_E_IO: it is no bundle, or is damaged; errors of `compile`. The bundle is as it was then, but for files that
+ * nothing names. */
+CLT_API clt_status clt_bundle_add_il(const char *folder, const char *command, clt_bundle_compile *compile, void *user);
 
 CLT_END_DECLS
 
