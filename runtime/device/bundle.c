@@ -190,4 +190,3 @@ clt_status clt_bundle_load(clt_device *device) {
     clt_log_message(CLT_LOG_WARNING, "%s; kernels that are missing are compiled", clt_error_detail());
     return CLT_OK;
 }
-

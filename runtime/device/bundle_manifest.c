@@ -191,4 +191,3 @@ clt_status clt_bundle_read(const char *folder, clt_bundle *bundle) {
     clt_free(text);
     return status;
 }
-
