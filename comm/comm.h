@@ -50,6 +50,12 @@ typedef struct clt_operation {
 enum { CLT_OPERATION_TEXT = 128 };
 const char *clt_operation_text(const clt_operation *operation, char text[CLT_OPERATION_TEXT]);
 
+/* Of all that ranks must agree in: other calls have other numbers. size: of the group. */
+uint64_t clt_operation_hash(const clt_operation *operation, int size);
+
+/* The ranks' parts, in elements: as they were told, or as equal as can be. Returns the largest. */
+size_t clt_operation_parts(const clt_operation *operation, int size, size_t *parts);
+
 /* What carries operations out. One thread at a time calls these, but for `wake`. Any error that one of them returns ends
  * the group: the details must say enough to be read alone. */
 typedef struct clt_engine {
@@ -83,6 +89,15 @@ typedef struct clt_engine {
     /* clt_comm_shrink; NULL: not possible. */
     clt_status (*shrink)(void *state, clt_comm **survivors);
 } clt_engine;
+
+/* An engine that never gets a message, and does nothing between operations. */
+clt_status clt_engine_refuse(void *state, clt_operation *operation);
+bool clt_engine_is_finished(void *state, const clt_operation *operation);
+void clt_engine_cancel(void *state, clt_operation *operation);
+clt_status clt_engine_progress(void *state, double seconds);
+clt_status clt_engine_idle(void *state);
+#define CLT_ENGINE_WITHOUT_MESSAGES \
+    .post = clt_engine_refuse, .is_finished = clt_engine_is_finished, .cancel = clt_engine_cancel, .progress = clt_engine_progress, .idle = clt_engine_idle
 
 /* A part of a group: its messages are those of the whole, between other ranks and with other tags. */
 typedef struct clt_comm_part {

@@ -34,6 +34,52 @@ const char *clt_operation_text(const clt_operation *o, char text[CLT_OPERATION_T
     return text;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+uint64_t clt_operation_hash(const clt_operation *o, int size) {
+    uint64_t hash = mix(mix(mix(mix(mix(1, (uint64_t)o->kind), (uint64_t)o->dtype), (uint64_t)o->reduction), (uint64_t)o->peer), o->count);
+    for (int r = 0; o->counts && r < size; r++) hash = mix(hash, o->counts[r]);
+    return hash;
+}
+
+size_t clt_operation_parts(const clt_operation *o, int size, size_t *parts) {
+    size_t n = (size_t)size, most = 0;
+    for (size_t r = 0; r < n; r++) {
+        parts[r] = o->counts ? o->counts[r] : o->count / n + (r < o->count % n);
+        most = CLT_MAX(most, parts[r]);
+    }
+    return most;
+}
+
+/* ---- engines without messages: the checks below leave none through to them ---- */
+
+clt_status clt_engine_refuse(void *state, clt_operation *operation) {
+    (void)state, (void)operation;
+    return clt_fail(CLT_E_INVALID, "a group of one rank has no other rank to send to");
+}
+
+bool clt_engine_is_finished(void *state, const clt_operation *operation) {
+    (void)state, (void)operation;
+    return true;
+}
+
+void clt_engine_cancel(void *state, clt_operation *operation) {
+    (void)state, (void)operation;
+}
+
+clt_status clt_engine_progress(void *state, double seconds) {
+    (void)state, (void)seconds;
+    return CLT_OK;
+}
+
+clt_status clt_engine_idle(void *state) {
+    (void)state;
+    return CLT_OK;
+}
+
 /* ---- checks ---- */
 
 static clt_status check(const clt_comm *comm, const clt_operation *o) {

@@ -72,17 +72,6 @@ static void *scratch(part_state *s, size_t bytes) {
 
 /* ---- first contact ---- */
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
-static uint64_t fingerprint(const part_state *s, const clt_operation *o) {
-    uint64_t hash = mix(mix(mix(mix(mix(1, (uint64_t)o->kind), (uint64_t)o->dtype), (uint64_t)o->reduction), (uint64_t)o->peer), o->count);
-    for (int r = 0; o->counts && r < s->size; r++) hash = mix(hash, o->counts[r]);
-    return hash;
-}
-
 static bundle own_head(part_state *s, const void *context, int r) {
     (void)context, (void)r;
     return (bundle){&s->heads[s->rank], sizeof *s->heads};
@@ -115,7 +104,7 @@ static clt_status tell_difference(part_state *s, const clt_operation *o) {
 
 /* Returns when all ranks are here with the same operation. */
 static clt_status contact(part_state *s, const clt_operation *o) {
-    s->heads[s->rank] = fingerprint(s, o);
+    s->heads[s->rank] = clt_operation_hash(o, s->size);
     CLT_TRY(exchange(s, NULL, own_head, head_of));
     for (int r = 0; r < s->size; r++)
         if (s->heads[r] != s->heads[s->rank]) return tell_difference(s, o);
@@ -151,7 +140,7 @@ static bundle received_piece(part_state *s, const void *context, int rank) {
 
 static clt_status reduce_piece(part_state *s, const clt_operation *o, const piece *p) {
     bundle own = piece_of(s, p, s->rank);
-    if (!scratch(s, (size_t)s->size * (own.bytes + sizeof(void *)))) return CLT_E_NO_MEMORY;
+    if (!scratch(s, (size_t)s->size * own.bytes)) return CLT_E_NO_MEMORY;
     CLT_TRY(exchange(s, p, piece_of, received_piece));
     if (!own.bytes) return CLT_OK;
     const void **pieces = clt_alloc((size_t)s->size * sizeof *pieces);
@@ -167,15 +156,10 @@ static clt_status gather_piece(part_state *s, const clt_operation *o, const piec
     return exchange(s, p, own_piece, piece_of);
 }
 
-/* Parts as they were told, or as equal as can be. */
 static clt_status each_piece(part_state *s, const clt_operation *o, clt_status (*move)(part_state *, const clt_operation *, const piece *)) {
-    size_t n = (size_t)s->size, most = 0;
+    size_t most = clt_operation_parts(o, s->size, s->parts);
     piece p = {.data = o->data, .element = clt_dtype_bytes(o->dtype)};
-    for (size_t r = 0; r < n; r++) {
-        s->parts[r] = o->counts ? o->counts[r] : o->count / n + (r < o->count % n);
-        most = CLT_MAX(most, s->parts[r]);
-    }
-    p.most = CLT_MAX(PIECE_BYTES / p.element / n, 1);
+    p.most = CLT_MAX(PIECE_BYTES / p.element / (size_t)s->size, 1);
     for (; p.at < most; p.at += p.most) CLT_TRY(move(s, o, &p));
     return CLT_OK;
 }
@@ -223,30 +207,6 @@ static clt_status run(void *state, clt_operation *o) {
 
 /* ---- the rest of the engine: messages are the whole's from their start on (comm.c) ---- */
 
-static clt_status post(void *state, clt_operation *o) {
-    (void)state, (void)o;
-    return clt_fail(CLT_E_STATE, "messages of a part are those of the whole");
-}
-
-static bool is_finished(void *state, const clt_operation *o) {
-    (void)state, (void)o;
-    return true;
-}
-
-static void cancel(void *state, clt_operation *o) {
-    (void)state, (void)o;
-}
-
-static clt_status progress(void *state, double seconds) {
-    (void)state, (void)seconds;
-    return CLT_OK;
-}
-
-static clt_status idle(void *state) {
-    (void)state;
-    return CLT_OK;
-}
-
 /* What is under way waits for messages, which end with the whole alone. */
 static void wake(void *state) {
     part_state *s = state;
@@ -282,8 +242,7 @@ static const char *algorithm(void *state, size_t bytes) {
 }
 
 static const clt_engine engine = {
-    .name = "part", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress,
-    .idle = idle, .wake = wake, .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts, .algorithm = algorithm,
+    .name = "part", .run = run, CLT_ENGINE_WITHOUT_MESSAGES, .wake = wake, .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts, .algorithm = algorithm,
 };
 
 /* ---- splitting ---- */

@@ -6,31 +6,6 @@ static clt_status run(void *state, clt_operation *operation) {
     return CLT_OK;
 }
 
-/* There is nobody else to send to: the checks before leave no message through. */
-static clt_status post(void *state, clt_operation *operation) {
-    (void)state, (void)operation;
-    return clt_fail(CLT_E_INVALID, "a group of one rank has no other rank to send to");
-}
-
-static bool is_finished(void *state, const clt_operation *operation) {
-    (void)state, (void)operation;
-    return true;
-}
-
-static void cancel(void *state, clt_operation *operation) {
-    (void)state, (void)operation;
-}
-
-static clt_status progress(void *state, double seconds) {
-    (void)state, (void)seconds;
-    return CLT_OK;
-}
-
-static clt_status idle(void *state) {
-    (void)state;
-    return CLT_OK;
-}
-
 static void wake(void *state) {
     (void)state;
 }
@@ -59,7 +34,7 @@ static const char *algorithm(void *state, size_t bytes) {
 }
 
 static const clt_engine engine = {
-    .name = "self", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
+    .name = "self", .run = run, CLT_ENGINE_WITHOUT_MESSAGES, .wake = wake,
     .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts, .algorithm = algorithm,
 };
 

@@ -255,17 +255,6 @@ static void *scratch(engine_state *e, size_t bytes) {
 
 /* ---- first contact ---- */
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
-static int64_t fingerprint(const engine_state *e, const clt_operation *o) {
-    uint64_t hash = mix(mix(mix(mix(mix(1, (uint64_t)o->kind), (uint64_t)o->dtype), (uint64_t)o->reduction), (uint64_t)o->peer), o->count);
-    for (int r = 0; o->counts && r < e->size; r++) hash = mix(hash, o->counts[r]);
-    return (int64_t)(hash >> 2);
-}
-
 static clt_status tell_difference(engine_state *e, const clt_operation *o) {
     clt_request request;
     size_t bytes = (size_t)e->size * CLT_OPERATION_TEXT;
@@ -287,7 +276,7 @@ static clt_status contact(engine_state *e, const clt_operation *o) {
     clt_request request;
     int64_t *values = scratch(e, 2 * sizeof *values);
     if (!values) return CLT_E_NO_MEMORY;
-    values[0] = fingerprint(e, o);
+    values[0] = (int64_t)(clt_operation_hash(o, e->size) >> 2);
     values[1] = -values[0];
     TRY_MOVER(e, "first contact", e->mover->largest(e->group, values, 2, &request));
     CLT_TRY(finish(e, o, request));
@@ -361,14 +350,9 @@ static clt_status gather_piece(engine_state *e, const clt_operation *o, const pi
     return CLT_OK;
 }
 
-/* Parts as they were told, or as equal as can be. */
 static clt_status each_piece(engine_state *e, const clt_operation *o, clt_status (*move)(engine_state *, const clt_operation *, const piece *)) {
-    size_t element = clt_dtype_bytes(o->dtype), most = 0, n = (size_t)e->size;
-    for (size_t r = 0; r < n; r++) {
-        e->parts[r] = o->counts ? o->counts[r] : o->count / n + (r < o->count % n);
-        most = CLT_MAX(most, e->parts[r]);
-    }
-    piece p = {.most = CLT_MAX(PIECE_BYTES / element / n, 1), .element = element};
+    size_t element = clt_dtype_bytes(o->dtype), most = clt_operation_parts(o, e->size, e->parts);
+    piece p = {.most = CLT_MAX(PIECE_BYTES / element / (size_t)e->size, 1), .element = element};
     for (; p.at < most; p.at += p.most) CLT_TRY(move(e, o, &p));
     return CLT_OK;
 }

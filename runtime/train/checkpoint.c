@@ -348,13 +348,13 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     return status;
 }
 
-/* Of several pipelines the first one saves: the others have the same. */
-static bool leaves_saving(const clt_trainer *t) {
+/* Of several pipelines the first one saves and loads: the others have the same. */
+static bool is_of_later_pipeline(const clt_trainer *t) {
     return t && t->stage && t->stage->replicas && clt_comm_rank(t->stage->replicas) > 0;
 }
 
 clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
-    if (leaves_saving(t)) return CLT_OK;
+    if (is_of_later_pipeline(t)) return CLT_OK;
     bool parts = t && clt_trainer_shards(t) > 1, sends = t && t->stage && t->stage->cut.own > 0;
     if (!t || (!path && !parts && !sends)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
@@ -381,13 +381,13 @@ static clt_status save_weights(clt_trainer *t, selection which, const char *path
 }
 
 clt_status clt_weights_save(clt_trainer *t, const char *path) {
-    if (leaves_saving(t)) return CLT_OK;
+    if (is_of_later_pipeline(t)) return CLT_OK;
     if (!t || (!path && !(t->stage && t->stage->cut.own > 0))) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
     return save_weights(t, SELECT_MODEL, path);
 }
 
 clt_status clt_adapters_save(clt_trainer *t, const char *path) {
-    if (leaves_saving(t)) return CLT_OK;
+    if (is_of_later_pipeline(t)) return CLT_OK;
     return save_weights(t, SELECT_ADAPTERS, path);
 }
 
@@ -749,7 +749,7 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_posit
 /* Of several pipelines the first one loads, and the others have it from that. */
 static clt_status load_pipelines(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what) {
     clt_run_position p = {0};
-    clt_status status = leaves_saving(t) ? CLT_OK : load_stages(t, loader, path, what, &p);
+    clt_status status = is_of_later_pipeline(t) ? CLT_OK : load_stages(t, loader, path, what, &p);
     if (!t->stage->replicas) return status;
     status = clt_parallel_agree(t->stage->all, status);
     return status == CLT_OK ? clt_parallel_agree(t->stage->all, share_loaded(t, loader, &p)) : status;

@@ -72,12 +72,13 @@ typedef struct run {
 /* Into the device's memory, or --memory-limit, of which the library speaks in the same words. `auto` has tried what there is. largest: the largest batch that fits; OPTION_UNSET: it
  * is not known. */
 static int does_not_fit(const options *o, const char *doing, const char *why, int64_t largest) {
-    char batches[96] = " with a smaller model", limit[64] = "";
+    char batch[48] = " with a smaller model", limit[64] = "";
+    const char *several = largest && !o->pipeline ? ", of which --accumulate takes several for an update" : "";
     bool tried_all = o->recompute == CLT_RECOMPUTE_AUTO || o->recompute == CLT_RECOMPUTE_ALL, offloads = o->offload == CLT_OFFLOAD_AUTO || o->offload == CLT_OFFLOAD_ALL;
-    if (largest < 0) snprintf(batches, sizeof batches, " with a smaller --batch%s", o->pipeline ? "" : ", of which --accumulate takes several for an update");
-    if (largest > 0) snprintf(batches, sizeof batches, " with a --batch of %lld, of which --accumulate takes several for an update", (long long)largest);
+    if (largest < 0) snprintf(batch, sizeof batch, " with a smaller --batch");
+    if (largest > 0) snprintf(batch, sizeof batch, " with a --batch of %lld", (long long)largest);
     if (o->memory_limit) snprintf(limit, sizeof limit, ", or a larger --memory-limit than %.24s", o->memory_limit);
-    return run_error("%s: %s. Less is needed%s%s%s%s", doing, why, batches, tried_all ? "" : ", --recompute auto", offloads ? "" : ", --offload auto", limit);
+    return run_error("%s: %s. Less is needed%s%s%s%s%s", doing, why, batch, several, tried_all ? "" : ", --recompute auto", offloads ? "" : ", --offload auto", limit);
 }
 
 /* Says what went wrong; or, if a rank was lost and the others may go on, nothing yet. */
