@@ -1,37 +1,29 @@
-#define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "comm/plugins/plugins.h"
-#include "runtime/base/base.h"
+#include "runtime/base/install.h"
 
-/* The folder of this library, with a slash; "" if it is not known. */
-static void own_folder(char *folder, size_t bytes) {
-    Dl_info info;
-    const char *slash = NULL;
-    folder[0] = 0;
-    if (!dladdr((void *)(uintptr_t)clt_plugin_mover, &info) || !info.dli_fname || !(slash = strrchr(info.dli_fname, '/'))) return;
-    snprintf(folder, bytes, "%.*s", (int)(slash - info.dli_fname + 1), info.dli_fname);
+/* For all who load later, too: parts of Open MPI miss its symbols otherwise. */
+static void *load_file(const char *path) {
+    return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* Beside this library, in its folder of plugins, in that of the installed library (programs that link it statically have none beside them), or
- * where the system looks. For all who load later, too: parts of Open MPI miss its symbols otherwise. `why`: of the first that is there. */
+/* Where the library's files are, or where the system looks. `why`: of the first that is there. */
 static void *load(const char *name, char *why, size_t bytes) {
-    char own[3072], path[4096];
-    own_folder(own, sizeof own);
-    const char *const folders[][2] = {{own, ""}, {own, "cltrain/"}, {CLT_PLUGIN_FOLDER "/", ""}, {"", ""}};
+    char file[64], path[4096];
+    snprintf(file, sizeof file, "libcltrain-%s.so", name);
     void *library = NULL;
     bool there = false;
-    for (size_t i = 0; !library && i < CLT_COUNT_OF(folders); i++) {
-        snprintf(path, sizeof path, "%s%slibcltrain-%s.so", folders[i][0], folders[i][1], name);
-        library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    for (int i = 0; !library && clt_install_path(i, file, path, sizeof path); i++) {
+        library = load_file(path);
         if (library || there) continue;
         there = access(path, F_OK) == 0;
         if (there || i == 0) snprintf(why, bytes, "%s", dlerror());
     }
-    return library;
+    return library ? library : load_file(file);
 }
 
 static clt_status find(const char *name, const char *symbol, void **function) {

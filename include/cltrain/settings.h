@@ -32,8 +32,10 @@ typedef struct clt_settings {
     const char *memory_limit;     /* CLTRAIN_MEMORY_LIMIT: "2G", "512M": no more of the device's memory is taken, as if it had no more (see
                                      clt_recompute in cltrain/graph.h). Units are of 1024; default: all of it */
     const char *bundle;           /* CLTRAIN_BUNDLE: a folder with compiled kernels, see cltrain/experimental/bundle.h. Default: none */
-    const char *compiler;         /* CLTRAIN_COMPILER: "auto" (default); "never": no kernel is compiled, and no library used that does so by
-                                     itself (CLBlast, clFFT); all are in the bundle, and nothing is tuned */
+    const char *compiler;         /* CLTRAIN_COMPILER: "auto" (default): where the driver compiles one kernel after the other (PoCL), a second process
+                                     compiles a part, for as long as there is work; "alone": this process compiles all; "never": no kernel is
+                                     compiled, and no library used that does so by itself (CLBlast, clFFT); all are in the bundle, and nothing is
+                                     tuned */
     const char *cache_folder;     /* an absolute path: compiled programs, tuning results and measurements are kept below it. Default:
                                      $XDG_CACHE_HOME/cltrain, else ~/.cache/cltrain */
     double timeout_seconds;       /* CLTRAIN_DEVICE_TIMEOUT: see clt_device_set_timeout. INFINITY, and the default: none */

@@ -54,6 +54,7 @@ typedef struct clt_catalog {
 
 typedef struct clt_timer clt_timer; /* timing.c */
 typedef struct clt_watch clt_watch; /* watch.c */
+typedef struct clt_helper clt_helper; /* helper.c */
 
 struct clt_device {
     clt_settings settings; /* in force; see clt_device_override */
@@ -100,6 +101,7 @@ struct clt_device {
     bool saver_running;
     bool for_trials; /* programs are not saved */
     bool keeps_sources; /* for a bundle */
+    clt_helper *helper; /* NULL: none was started */
 
     void *kept; /* by a room above */
     void (*kept_release)(void *kept);
@@ -189,6 +191,21 @@ clt_status clt_capability_source(const clt_device *device, clt_capability capabi
 void clt_capability_judge(clt_device *device, clt_capability capability, cl_program program);
 /* CLT_E_INVALID where the list has a word that is not a capability. `name`: of the setting, for the message. (capability.c) */
 clt_status clt_capability_list_check(const char *name, const char *list);
+
+/* ---- helper.c: a second process that compiles ---- */
+
+/* Whether one would be of use. */
+bool clt_helper_serves(const clt_device *device);
+/* Starts one that gets ready while so many kernels are built here, if it is worth it and there is none. */
+void clt_helper_start(clt_device *device, size_t kernels);
+/* It is to build a program, of which this key is, and to compile what a launch takes; all is sent by clt_device_compile_beside. Nothing is done where there
+ * is no helper. `arguments`: a line each, as tools/cltrain-compile reads them. */
+clt_status clt_helper_add_program(clt_device *device, const char *key, const clt_text *source);
+bool clt_helper_has_program(const clt_device *device, const char *key);
+clt_status clt_helper_add_kernel(clt_device *device, const char *program, const char *name, const clt_text *arguments, int dims, const size_t *global,
+                                 const size_t *local);
+/* It ends with what it does now. */
+void clt_helper_end(clt_device *device);
 
 /* ---- platform.c: what there is ---- */
 

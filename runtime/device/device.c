@@ -146,6 +146,7 @@ void clt_device_close(clt_device *device) {
     clt_device_keep(device, NULL, NULL);
     if (device->queue) clt_cl_wait_queue(device, device->queue, "closing it");
     clt_watch_free(device);
+    clt_helper_end(device);
     clt_device_free_programs(device);
     clt_device_trim(device);
     clt_free(device->pool);

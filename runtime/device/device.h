@@ -213,6 +213,11 @@ typedef struct clt_handles {
 clt_handles clt_device_handles(const clt_device *device);
 void *clt_memory_handle(const clt_memory *memory);
 
+/* Whoever makes many kernels tells of each, when its arguments are set, how it will be launched; then a second process compiles some of them, the last
+ * first, where that makes the first launches sooner (helper.c). */
+void clt_kernel_announce(clt_kernel *kernel, int dims, const size_t *global, const size_t *local);
+void clt_device_compile_beside(clt_device *device);
+
 /* Enqueues with the arguments as they are now. */
 clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local);
 

@@ -8,6 +8,8 @@ struct clt_kernel {
     clt_device *device;
     cl_kernel kernel;
     char name[64];
+    const clt_program *announced; /* its program, if the helper is to be told of it, and its arguments */
+    clt_text arguments_told;
     clt_call call; /* in the kernel's place if it has `run` */
     clt_memory *arguments[CLT_CALL_MAX_ARGUMENTS];
 };
@@ -28,6 +30,7 @@ clt_status clt_kernel_create(clt_device *device, const clt_module *module, const
     if (!k) return clt_fail_memory(sizeof *k);
     cl_int error;
     k->device = device;
+    k->announced = clt_helper_has_program(device, program->key) ? program : NULL;
     strncpy(k->name, name, sizeof k->name - 1);
     k->kernel = clCreateKernel(program->program, name, &error);
     if (error != CL_SUCCESS) {
@@ -58,7 +61,25 @@ void clt_kernel_destroy(clt_kernel *kernel) {
     if (!kernel) return;
     if (kernel->kernel) CLT_RELEASE(kernel->device, clReleaseKernel(kernel->kernel));
     if (kernel->call.release) kernel->call.release(kernel->call.state);
+    clt_text_free(&kernel->arguments_told);
     clt_free(kernel);
+}
+
+static clt_status set_argument(clt_kernel *kernel, int index, const void *value, size_t bytes) {
+    cl_int error = clSetKernelArg(kernel->kernel, (cl_uint)index, bytes, value);
+    return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "setting an argument", error);
+}
+
+static void tell_value(clt_kernel *kernel, const void *value, size_t bytes) {
+    const unsigned char *data = value;
+    clt_text *told = &kernel->arguments_told;
+    if (!value) {
+        clt_text_add(told, "local %zu\n", bytes);
+        return;
+    }
+    clt_text_add(told, "value ");
+    for (size_t i = 0; i < bytes; i++) clt_text_add(told, "%02x", data[i]);
+    clt_text_add(told, "\n");
 }
 
 clt_status clt_kernel_set_memory(clt_kernel *kernel, int index, const clt_memory *buffer) {
@@ -68,13 +89,21 @@ clt_status clt_kernel_set_memory(clt_kernel *kernel, int index, const clt_memory
         kernel->arguments[index] = (clt_memory *)(uintptr_t)buffer;
         return CLT_OK;
     }
-    return clt_kernel_set_value(kernel, index, &buffer->memory, sizeof buffer->memory);
+    if (kernel->announced) clt_text_add(&kernel->arguments_told, "memory %zu\n", buffer->bytes);
+    return set_argument(kernel, index, &buffer->memory, sizeof buffer->memory);
 }
 
 clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value, size_t bytes) {
     if (kernel->call.run) return clt_fail(CLT_E_UNSUPPORTED, "%s takes no values", kernel->name);
-    cl_int error = clSetKernelArg(kernel->kernel, (cl_uint)index, bytes, value);
-    return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "setting an argument", error);
+    if (kernel->announced) tell_value(kernel, value, bytes);
+    return set_argument(kernel, index, value, bytes);
+}
+
+void clt_kernel_announce(clt_kernel *kernel, int dims, const size_t *global, const size_t *local) {
+    if (!kernel->announced || !kernel->device->helper) return;
+    if (kernel->arguments_told.status == CLT_OK) clt_helper_add_kernel(kernel->device, kernel->announced->key, kernel->name, &kernel->arguments_told, dims, global, local);
+    clt_text_free(&kernel->arguments_told);
+    kernel->announced = NULL;
 }
 
 clt_status clt_kernel_work_group_limit(clt_kernel *kernel, size_t *limit) {

@@ -265,7 +265,6 @@ void clt_program_key(const clt_device *device, const char *source, size_t length
 static void run_job(void *argument, int i) {
     build_job *job = &((build_job *)argument)[i];
     clt_program *program = job->program;
-    clt_program_key(job->device, job->source.data, job->source.length, program->key);
     if (job->device->keeps_sources) clt_bundle_add_check(&job->source, program->key);
     program->program = cache_load(job->device, program->key);
     job->loaded = program->program != NULL;
@@ -539,6 +538,17 @@ static clt_status find_all(const clt_device *device, const request *r) {
     return status;
 }
 
+/* Of what was not built before, as far as is known, a second process compiles a part. */
+static void share_work(clt_device *device, const build_job *jobs, int n) {
+    size_t kernels = 0;
+    if (!keeps_catalog(device)) return;
+    for (int i = 0; i < n; i++) kernels += jobs[i].known ? 0 : jobs[i].program->n_parts;
+    clt_helper_start(device, kernels);
+    for (int i = 0; i < n; i++)
+        if (!jobs[i].known) clt_helper_add_program(device, jobs[i].program->key, &jobs[i].source);
+    clt_device_compile_beside(device);
+}
+
 static clt_status build(clt_device *device, const request *r) {
     int most = r->n + PROGRAMS_PER_REQUEST + MOST_KNOWN, n_jobs = 0;
     if (clt_compiles_nothing(device)) return find_all(device, r);
@@ -547,6 +557,8 @@ static clt_status build(clt_device *device, const request *r) {
     double start = clt_seconds();
     clt_status status = gather(device, r, jobs, &n_jobs);
     if (status == CLT_OK) {
+        for (int i = 0; i < n_jobs; i++) clt_program_key(device, jobs[i].source.data, jobs[i].source.length, jobs[i].program->key);
+        share_work(device, jobs, n_jobs);
         clt_parallel_for(n_jobs, build_threads(device), run_job, jobs);
         for (int i = 0; i < n_jobs && status == CLT_OK; i++) status = adopt(device, &jobs[i]);
         if (n_jobs > 0)

@@ -34,7 +34,7 @@ static const setting settings[] = {
     {SETTING("MATMUL_PRECISION", matmul_precision), {"f32", "tf32", "bf16", "f16"}, NULL},
     {SETTING("MEMORY_LIMIT", memory_limit), {0}, check_bytes},
     {SETTING("BUNDLE", bundle), {0}, NULL},
-    {SETTING("COMPILER", compiler), {"auto", "never"}, NULL},
+    {SETTING("COMPILER", compiler), {"auto", "alone", "never"}, NULL},
     {NULL, "settings.cache_folder", offsetof(clt_settings, cache_folder), {0}, check_folder},
 };
 
@@ -99,6 +99,10 @@ static clt_status take_timeout(clt_settings *s) {
 /* ---- variables that nothing reads, as after a slip of the pen ---- */
 
 extern char **environ;
+
+char **clt_settings_environment(void) {
+    return environ;
+}
 
 /* Read elsewhere: by comm/, by the tools. tests/gates compares this list with the sources. */
 static const char *const others[] = {

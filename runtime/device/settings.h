@@ -16,6 +16,9 @@ clt_status clt_settings_resolve(const clt_settings *given, clt_settings *resolve
 /* The selector of a device, where it is chosen without being opened. "": none. */
 const char *clt_settings_selector(const char *given);
 
+/* That of this process, for one that it starts. */
+char **clt_settings_environment(void);
+
 /* Whether the platform's driver keeps what it compiles on the disk by itself. */
 bool clt_settings_driver_caches(const char *platform);
 

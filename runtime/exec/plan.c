@@ -98,10 +98,12 @@ static clt_status bind_launch(clt_plan *plan, clt_lowering *l, size_t index) {
     memcpy(bound->global, launch->global, sizeof bound->global);
     memcpy(bound->local, launch->local, sizeof bound->local);
     for (int i = 0; i < launch->n_arguments; i++) CLT_TRY(bind_argument(plan, &launch->arguments[i], index, i));
-    if (launch->fixed_group) return CLT_OK;
-    size_t limit;
-    CLT_TRY(clt_kernel_work_group_limit(kernel, &limit));
-    shrink_groups(bound, limit);
+    if (!launch->fixed_group) {
+        size_t limit;
+        CLT_TRY(clt_kernel_work_group_limit(kernel, &limit));
+        shrink_groups(bound, limit);
+    }
+    clt_kernel_announce(kernel, bound->dims, bound->global, bound->local);
     return CLT_OK;
 }
 
@@ -171,6 +173,7 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
         clt_status status = bind_launch(plan, l, i);
         if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
     }
+    clt_device_compile_beside(plan->device);
     bind_carries(plan);
     return bind_collectives(plan, options);
 }

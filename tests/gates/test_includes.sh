@@ -51,6 +51,7 @@ try passes tools/x/a.c '#include "tools/common/b.h"'
 try refused tools/common/a.c '#include "tools/x/b.h"'
 try refused tools/x/a.c '#include "runtime/base/base.h"'
 try refused tools/x/a.c '#include <CL/cl.h>'
+try passes tools/cltrain-compile/a.c '#include <CL/cl.h>'
 rm -rf "$folder"
 mkdir -p "$folder/runtime/newroom"
 echo '#include <stdio.h>' >"$folder/runtime/newroom/a.c"
