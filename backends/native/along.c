@@ -19,12 +19,14 @@ static int64_t softmax_length(const clt_tensor *node) {
 static int64_t length_of(const clt_tensor *node) {
     if (node->op == &clt_op_layer_norm || node->op == &clt_op_layer_norm_grad_input) return clt_layer_norm_length(node);
     if (node->op == &clt_op_cross_entropy || node->op == &clt_op_cross_entropy_grad) return node->inputs[0]->shape.dims[1];
+    if (node->op == &clt_op_metric_correct) return node->inputs[1]->shape.dims[1];
     return softmax_length(node);
 }
 
 bool clt_rows_of(const clt_tensor *node, clt_rows *rows) {
     rows->n = length_of(node);
-    rows->count = rows->n ? clt_tensor_elements(node->inputs[0]) / rows->n : 0;
+    rows->x = node->inputs[node->op == &clt_op_metric_correct];
+    rows->count = rows->n ? clt_tensor_elements(rows->x) / rows->n : 0;
     return rows->n > 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Softmax, cross-entropy and layer normalization, with their gradients, and reductions of what is computed on the way, as what goes along the rows of matrices.
+ * Softmax, cross-entropy, accuracy and layer normalization, with their gradients, and reductions of what is computed on the way, as what goes along the rows of matrices.
  */
 #ifndef CLT_BACKENDS_NATIVE_ALONG_H
 #define CLT_BACKENDS_NATIVE_ALONG_H
@@ -7,8 +7,9 @@
 #include "backends/codegen.h"
 #include "backends/native/native.h"
 
-/* [count, n], contiguous. */
+/* x is [count, n], contiguous. */
 typedef struct clt_rows {
+    const clt_tensor *x;
     int64_t count, n;
 } clt_rows;
 

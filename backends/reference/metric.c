@@ -25,6 +25,16 @@ static void correct_by_item(clt_lowering *l, const clt_tensor *node, int64_t row
     }
 }
 
+void clt_reference_metric_count(clt_lowering *l, const clt_tensor *node, int wrong, int64_t rows) {
+    for (int64_t start = 0; start < rows; start += PART) {
+        clt_launch_begin(l, path, "ref_metric_count", CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+        clt_launch_tensor(l, node->inputs[0]);
+        clt_launch_scratch(l, wrong);
+        clt_launch_int(l, start);
+        clt_launch_int(l, CLT_MIN(start + PART, rows));
+    }
+}
+
 /* A work-group a row, then one that counts the rows. */
 static void correct_by_group(clt_lowering *l, const clt_tensor *node, int64_t rows, int64_t classes) {
     int wrong = clt_lower_scratch(l, (size_t)rows * sizeof(int32_t));
@@ -38,13 +48,7 @@ static void correct_by_group(clt_lowering *l, const clt_tensor *node, int64_t ro
         clt_launch_int(l, start);
         clt_launch_int(l, CLT_MIN(start + PART, classes));
     }
-    for (int64_t start = 0; start < rows; start += PART) {
-        clt_launch_begin(l, path, "ref_metric_count", CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
-        clt_launch_tensor(l, node->inputs[0]);
-        clt_launch_scratch(l, wrong);
-        clt_launch_int(l, start);
-        clt_launch_int(l, CLT_MIN(start + PART, rows));
-    }
+    clt_reference_metric_count(l, node, wrong, rows);
 }
 
 static void lower_metric_correct(clt_lowering *l, const clt_tensor *node) {

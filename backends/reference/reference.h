@@ -27,6 +27,9 @@ void clt_reference_element_arguments(clt_lowering *l, const struct clt_code *cod
 void clt_reference_lower_flat(clt_lowering *l, const clt_tensor *node, int width); /* accumulate, clear_if_skipped, average, sgd and adam */
 void clt_reference_lower_embedding(clt_lowering *l, const clt_tensor *node, int width);
 
+/* Adds to a metric_correct's state how many of the rows have a zero in the scratch memory `wrong`, of i32. */
+void clt_reference_metric_count(clt_lowering *l, const clt_tensor *node, int wrong, int64_t rows);
+
 /* Statistics of batch normalization in evaluation: those that training left. */
 void clt_reference_running_stats(clt_lowering *l, const clt_tensor *node);
 

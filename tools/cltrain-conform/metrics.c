@@ -205,6 +205,12 @@ static void run_many(const test_case *c, bench *b, case_result *r) {
     free(label);
 }
 
+static void add_classes(case_list *list, const char *variant, int number) {
+    test_case *c = case_add_run(list, "metrics", variant, run_metrics);
+    c->number = number;
+    c->classes = true;
+}
+
 static void add_many(case_list *list, const char *variant, int rows, int classes) {
     test_case *c = case_add_run(list, "metrics", variant, run_many);
     c->at.first = rows, c->at.last = classes;
@@ -212,8 +218,9 @@ static void add_many(case_list *list, const char *variant, int rows, int classes
 }
 
 void cases_metrics(case_list *list) {
-    case_add_run(list, "metrics", "classes", run_metrics)->number = 5;
-    case_add_run(list, "metrics", "classes-259", run_metrics)->number = 259;
+    add_classes(list, "classes", 5);
+    add_classes(list, "classes-12", 12);
+    add_classes(list, "classes-259", 259);
     case_add_run(list, "metrics", "long-sum", run_long_sum);
     case_add_run(list, "metrics", "skipped", run_skipped);
     /* More rounds than a work-item may make (see cl/prelude.cl). */

@@ -9,14 +9,7 @@
 enum { FOUR = 4, ITEMS = 64 };
 
 /* How a read gets its four. */
-typedef enum fetch { FETCH_ONE, FETCH_FOUR, FETCH_EACH } fetch;
-
-static fetch fetch_of(const clt_code *code, int read) {
-    int64_t inner = clt_code_stride(code, read, 0);
-    bool aligned = code->reads[read].offset % FOUR == 0;
-    for (int d = 1; d < code->rank; d++) aligned &= clt_code_stride(code, read, d) % FOUR == 0;
-    return inner == 0 ? FETCH_ONE : inner == 1 && aligned ? FETCH_FOUR : FETCH_EACH;
-}
+typedef enum fetch { FETCH_ONE, FETCH_FOUR, FETCH_EACH, FETCH_APART } fetch;
 
 /* Of a read that is neither one nor that of the result. */
 static bool is_strided(const clt_code *code, int read) {
@@ -25,13 +18,29 @@ static bool is_strided(const clt_code *code, int read) {
     return any && !clt_code_is_same(code, read);
 }
 
-/* i0_ is the place of the first of the four in the innermost dimension. */
-static void add_decoding(clt_text *text, const clt_code *code) {
+/* The four may lie in two rows, each in a place of its own. */
+static bool is_ragged(const clt_code *code) {
+    return code->size[code->rank - 1] % FOUR != 0;
+}
+
+static fetch fetch_of(const clt_code *code, int read) {
+    int64_t inner = clt_code_stride(code, read, 0);
+    if (is_ragged(code)) return clt_code_is_same(code, read) ? FETCH_FOUR : is_strided(code, read) ? FETCH_APART : FETCH_ONE;
+    bool aligned = code->reads[read].offset % FOUR == 0;
+    for (int d = 1; d < code->rank; d++) aligned &= clt_code_stride(code, read, d) % FOUR == 0;
+    return inner == 0 ? FETCH_ONE : inner == 1 && aligned ? FETCH_FOUR : FETCH_EACH;
+}
+
+static bool any_is_strided(const clt_code *code) {
+    bool any = false;
+    for (int k = 0; k < code->n_reads; k++) any |= is_strided(code, k);
+    return any;
+}
+
+/* i0_ is the place of the first of the four, or of that which is `more` behind it, in the innermost dimension. */
+static void add_decoding(clt_text *text, const clt_code *code, int more) {
     const char *type = clt_code_index_type(code);
-    bool wanted = false;
-    for (int k = 0; k < code->n_reads; k++) wanted |= is_strided(code, k);
-    if (!wanted) return;
-    clt_text_add(text, "    %s rest_ = %d * i_;\n", type, FOUR);
+    clt_text_add(text, "    %s rest_ = %d * i_ + %d;\n", type, FOUR, more);
     for (int d = 0; d + 1 < code->rank; d++) {
         int s = CLT_MAX_RANK - 1 - d;
         clt_text_add(text, "    const %s i%d_ = rest_ %% size_.s%d;\n    rest_ /= size_.s%d;\n", type, d, s, s);
@@ -65,10 +74,12 @@ static void add_loads(clt_text *text, const clt_code *code, const clt_tensor *no
         int input = code->reads[k].input;
         clt_dtype dtype = node->inputs[input]->dtype;
         const char *type = clt_code_type(dtype);
+        fetch how = fetch_of(code, k);
+        if (how == FETCH_APART) continue;
         clt_text_add(text, "    const %s p%d_ = ", clt_code_index_type(code), k);
         add_place(text, code, k);
         clt_text_add(text, ";\n    const %s4 q%d_ = ", type, k);
-        switch (fetch_of(code, k)) {
+        switch (how) {
         case FETCH_FOUR: clt_text_add(text, "gpu_load_four_%s(x%d, p%d_);\n", clt_dtype_name(dtype), input, k); break;
         case FETCH_ONE:
             clt_text_add(text, "(%s4)(", type);
@@ -97,8 +108,30 @@ static void add_values(clt_text *text, const clt_code *code, const clt_tensor *n
     }
 }
 
+/* Of a row that ends among the four: each element's place is decoded for itself. */
+static void add_loads_apart(clt_text *text, const clt_code *code, const clt_tensor *node) {
+    for (int k = 0; k < code->n_reads; k++)
+        if (is_strided(code, k)) clt_text_add(text, "    %s4 q%d_;\n", clt_code_type(node->inputs[code->reads[k].input]->dtype), k);
+    for (int e = 0; e < FOUR; e++) {
+        clt_text_add(text, "    {\n");
+        add_decoding(text, code, e);
+        for (int k = 0; k < code->n_reads; k++) {
+            if (!is_strided(code, k)) continue;
+            clt_text_add(text, "    const %s p%d_ = ", clt_code_index_type(code), k);
+            add_place(text, code, k);
+            clt_text_add(text, ";\n    q%d_.s%d = ", k, e);
+            add_element(text, code, node, k, 0);
+            clt_text_add(text, ";\n");
+        }
+        clt_text_add(text, "    }\n");
+    }
+}
+
 void clt_gpu_code_four(clt_text *text, const clt_code *code, const clt_tensor *node) {
-    add_decoding(text, code);
+    if (any_is_strided(code)) {
+        if (is_ragged(code)) add_loads_apart(text, code, node);
+        else add_decoding(text, code, 0);
+    }
     add_loads(text, code, node);
     add_values(text, code, node);
 }
@@ -116,7 +149,7 @@ static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *n
 
 static bool supports(const clt_candidate *c) {
     clt_code code;
-    return clt_gpu_fits(c->device) && clt_code_of(c->node, true, &code) && code.size[code.rank - 1] % FOUR == 0;
+    return clt_gpu_fits(c->device) && clt_code_of(c->node, true, &code) && clt_tensor_elements(c->node) % FOUR == 0;
 }
 
 static void lower(clt_lowering *l, const clt_tensor *node) {

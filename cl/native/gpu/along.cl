@@ -1,5 +1,5 @@
 /*
- * Softmax, cross-entropy and layer normalization along the contiguous rows of matrices [rows, n], for devices whose work-items are lanes; formulas are in
+ * Softmax, cross-entropy, accuracy and layer normalization along the contiguous rows of matrices [rows, n], for devices whose work-items are lanes; formulas are in
  * cl/reference. GPU_LANES neighbouring work-items have a row, and keep what they read of it, so that memory is read once; a work-group has
  * GPU_ITEMS / GPU_LANES rows. Sums are trees whose order depends on n alone. Bound: memory, once.
  *
@@ -13,11 +13,14 @@
 #define ALONG_MAX(x)         clt_max(clt_max((x).s0, (x).s1), clt_max((x).s2, (x).s3))
 #define ALONG_IS(place, one) (-convert_float4((int4)(place, place + 1, place + 2, place + 3) == (int4)(one)))
 #define ALONG_WEIGHT(p, i)   gpu_load_four_f32(p, i)
+#define ALONG_BEATS(x, place, one, t) \
+    (-convert_float4(~select((float4)(one) >= (x), (float4)(one) > (x), (int4)(place, place + 1, place + 2, place + 3) < (int4)(t))))
 #else
 #define ALONG_SUM(x)         (x)
 #define ALONG_MAX(x)         (x)
 #define ALONG_IS(place, one) ((place) == (one) ? 1.0f : 0.0f)
 #define ALONG_WEIGHT(p, i)   (p)[i]
+#define ALONG_BEATS(x, place, one, t) (((place) < (t) ? (one) > (x) : (one) >= (x)) ? 0.0f : 1.0f)
 #endif
 
 /* The work-item's row, its lane there, and how long the row is: 0 behind the last. */
@@ -146,6 +149,23 @@ kernel GPU_FIXED_GROUP void gpu_cross_entropy_grad(global const CLT_REAL *x, glo
     float factor = t >= 0 && t < a.n ? dlosses[a.row] : NAN;
     ALONG_EACH(k) parts[k] = factor * (parts[k] / total - ALONG_IS(along_place(a, k), t));
     along_store(a, dx + a.row * size.s1, parts);
+}
+
+/* ---- accuracy: x (N, C), target [N] ---- */
+
+/* wrong[row]: whether the target is no class, or another one is larger, or equal and before it, or NaN. */
+kernel GPU_FIXED_GROUP void gpu_metric_wrong(global const CLT_REAL *x, global const int *target, global int *wrong, int2 size) {
+    local float scratch[GPU_ITEMS];
+    GPU_PART parts[GPU_LOADS], beaten = 0;
+    along a = along_of(size);
+    x += a.row * size.s1;
+    int t = target[a.row];
+    bool is_class = t >= 0 && t < a.n;
+    float one = is_class ? CLT_LOAD(x, t) : 0;
+    along_load(a, x, -INFINITY, parts);
+    ALONG_EACH(k) beaten += ALONG_BEATS(parts[k], along_place(a, k), one, t);
+    float by = along_sum(a, beaten, scratch);
+    if (a.lane == 0 && a.n) wrong[a.row] = by > 0 || !is_class;
 }
 
 /* ---- layer normalization: statistics [2, rows] ---- */
